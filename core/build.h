@@ -1,0 +1,28 @@
+/* From an unpacked Flash-Attention source to a wheel. Upstream's setup.py runs unchanged, driven by recipes/build.py; the
+ * compiler is called through the gate (gate.h). Nothing compiled is compiled again by a second run. */
+#ifndef FA_BUILD_H
+#define FA_BUILD_H
+
+#include "err.h"
+#include "event.h"
+#include "plan.h"
+
+struct fa_build_opts {
+	const char *source; /* unpacked folder, fixed: objects stay in its build/ */
+	const char *python; /* interpreter of the target environment */
+	const char *cuda_home;
+	const char *wheel_dir; /* the wheel ends here */
+	const char *log_dir;
+	const struct fa_plan_build *build;
+	const char *version; /* flash-attn version; the local label of a profile is added */
+	const volatile int *cancel;
+};
+
+/* One tiny CUDA unit and one tiny C++ unit, compiled, linked and loaded, seconds. FA_MACHINE with the cause by name. */
+int fa_build_preflight(const struct fa_build_opts *opts, const struct fa_sink *sink, int step, struct fa_err *err);
+
+/* wheel_out: the caller's path. FA_BUILD with the first real error line; FA_INTERRUPTED; FA_MACHINE (disk, memory). */
+int fa_build_wheel(char **wheel_out, const struct fa_build_opts *opts, const struct fa_sink *sink, int step,
+                   struct fa_err *err);
+
+#endif
