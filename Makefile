@@ -1,7 +1,9 @@
 # fainstall. The two commands: `make run` (install what is missing, build, start) and `make test`.
 # DEV=1 turns warnings into errors; SAN=address,undefined (or -fsanitize=...) builds with sanitizers; CC=clang works too.
 
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC = gcc
+endif
 PREFIX ?= /usr/local
 BUILD ?= build/$(notdir $(lastword $(CC)))$(if $(SAN),-san)$(if $(DEV),-dev)
 PKG_CONFIG ?= pkg-config
