@@ -66,6 +66,7 @@ struct fa_facts {
 	bool toolkits_known;
 	struct fa_toolkit *toolkits;
 	size_t n_toolkits;
+	char *toolkits_origin;
 	struct fa_problem *problems;
 	size_t n_problems;
 	struct fa_setting *env;
@@ -83,19 +84,29 @@ const char *fa_fact_label(enum fa_fact id);
 enum fa_fact_type fa_fact_type(enum fa_fact id);
 int fa_fact_find(enum fa_fact *out, const char *key); /* -1: no such fact */
 
-/* Setting. Texts are copied; origin may be NULL. A later set replaces value and origin. */
+/* Setting. Texts are copied, with bytes that are no UTF-8 and control characters replaced by "?" (they come from tools); origin
+ * may be NULL. A later set replaces value, origin and doubt. A NULL text makes the fact unknown. */
 void fa_facts_set_text(struct fa_facts *f, enum fa_fact id, const char *text, const char *origin);
 void fa_facts_set_number(struct fa_facts *f, enum fa_fact id, int64_t number, const char *origin);
 void fa_facts_set_bool(struct fa_facts *f, enum fa_fact id, bool value, const char *origin);
 void fa_facts_set_list(struct fa_facts *f, enum fa_fact id, const struct fa_strv *list, const char *origin);
 void fa_facts_forget(struct fa_facts *f, enum fa_fact id);
+void fa_facts_doubt(struct fa_facts *f, enum fa_fact id, const char *why); /* of a fact that is known; else ignored */
 struct fa_gpu *fa_facts_add_gpu(struct fa_facts *f); /* zeroed, memory_mib -1, index = its place; sets gpus_known */
+void fa_gpu_set(char **field, const char *text);     /* a text field of a card or toolkit: copied and cleaned; NULL: unknown */
+void fa_facts_clear_gpus(struct fa_facts *f);        /* known, and there is none */
+void fa_facts_clear_toolkits(struct fa_facts *f);    /* the same */
 void fa_facts_add_toolkit(struct fa_facts *f, const char *kind, const char *version, const char *home);
 void fa_facts_add_problem(struct fa_facts *f, const char *id, const char *tool, const char *text, const char *repair);
-void fa_facts_add_env(struct fa_facts *f, const char *name, const char *value);
+void fa_facts_add_env(struct fa_facts *f, const char *name, const char *value); /* replaces one of that name */
 
-/* `--set FACT=VALUE`: also gpus.0.arch and the like; "FACT=" makes it "looked for, not there". FA_USAGE names the fact. */
+/* `--set FACT=VALUE`: also gpus.0.arch, toolkits.0.version (the next free place adds one) and env.NAME. "FACT=" makes it
+ * "looked for, not there", "FACT=unknown" unknown. FA_USAGE names the fact. */
 int fa_facts_assign(struct fa_facts *f, const char *assignment, struct fa_err *err);
+
+/* An architecture as facts write it: "8.6" and "sm_86" -> "86", "gfx942:sramecc+:xnack-" -> "gfx942". The caller's. */
+char *fa_arch_plain(const char *text);
+const char *fa_arch_vendor(const char *arch); /* "amd" for gfx names, else "nvidia" */
 
 /* Reading: NULL, or `otherwise`, when unknown. Borrowed. */
 const char *fa_facts_text(const struct fa_facts *f, enum fa_fact id);
@@ -103,11 +114,13 @@ int64_t fa_facts_number(const struct fa_facts *f, enum fa_fact id, int64_t other
 bool fa_facts_is(const struct fa_facts *f, enum fa_fact id);  /* known, BOOL and true */
 bool fa_facts_has(const struct fa_facts *f, enum fa_fact id); /* known and neither "" nor empty */
 
-/* fainstall.facts/1, contract. from_json: unknown keys are an error that names them, wrong types too (FA_USAGE). */
+/* fainstall.facts/1, contract. from_json: unknown keys are an error that names them, wrong types too (FA_USAGE); null is
+ * unknown. */
 struct fa_json *fa_facts_to_json(const struct fa_facts *f);
 int fa_facts_from_json(struct fa_facts *out, const struct fa_json *j, const char *name, struct fa_err *err);
 
-/* Facts of `top` that are known win over those of `base`; lists as a whole. Used by --read and --set. */
+/* Facts of `top` that are known win over those of `base`; lists as a whole, but cards that do not contradict each other
+ * complete each other, and problems and env are added up. Used by --read and --set. */
 void fa_facts_merge(struct fa_facts *base, const struct fa_facts *top);
 void fa_facts_release(struct fa_facts *f);
 
