@@ -32,7 +32,8 @@ CLI = $(wildcard cli/*.c)
 TESTS = $(wildcard tests/core/*_test.c tests/tui/*_test.c tests/cli/*_test.c)
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
-all: fainstall fainstall-worker
+# A program is built once its main() is there.
+all: $(BUILD)/libcore.a $(if $(wildcard cli/main.c),fainstall) $(if $(wildcard worker/main.c),fainstall-worker)
 .PHONY: all
 .DEFAULT_GOAL := all
 
@@ -45,8 +46,8 @@ $(BUILD)/libcore.a: $(call obj,$(CORE))
 	$(AR) rcs $@ $^
 
 $(BUILD)/libtui.a: $(call obj,$(TUI))
-	@rm -f $@
-	$(AR) rcs $@ $^
+	@mkdir -p $(@D) && rm -f $@
+	$(if $^,$(AR) rcs $@ $^,printf '!<arch>\n' >$@)
 
 $(BUILD)/fainstall: $(call obj,$(CLI)) $(BUILD)/libtui.a $(BUILD)/libcore.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_MAIN)
