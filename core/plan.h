@@ -147,6 +147,8 @@ void fa_node_add_other(struct fa_node *n, const char *value, const char *rule, c
 void fa_plan_reject(struct fa_plan *p, const char *candidate, const char *rule, const char *needed, const char *found);
 void fa_plan_act(struct fa_plan *p, const char *id, const char *text, const char *command);
 void fa_plan_warn(struct fa_plan *p, const char *id, const char *text, const char *source);
+void fa_plan_serve(struct fa_plan *p, int index, const char *arch, const char *served_by, const char *because);
+struct fa_nearest *fa_plan_add_nearest(struct fa_plan *p);
 struct fa_step *fa_plan_add_step(struct fa_plan *p, enum fa_step_kind kind, const char *title, struct fa_json *args);
 
 const char *fa_plan_status_name(enum fa_plan_status s);
@@ -161,6 +163,10 @@ struct fa_json *fa_choice_to_json(const struct fa_choice *c);
 void fa_choice_copy(struct fa_choice *out, const struct fa_choice *c);
 void fa_choice_release(struct fa_choice *c);
 void fa_plan_release(struct fa_plan *p);
+
+/* Calm plain text for people: what will be done, why, what was refused, what to change first, the steps. No colour. */
+struct fa_buf;
+void fa_plan_print(struct fa_buf *out, const struct fa_plan *p);
 
 /* Stage 2 and 3, pure: facts + wish + knowledge -> choice, then steps from recipes. No file, no clock, no network. `out` is
  * filled also when the status is ACTION or IMPOSSIBLE; -1 is only for damaged knowledge. */
