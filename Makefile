@@ -10,7 +10,7 @@ PKG_CONFIG ?= pkg-config
 
 WARN = -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Wvla -Wundef -Wformat=2
 CFLAGS ?= -O2 -g
-CPPFLAGS += -D_GNU_SOURCE -Icore -I. $(shell $(PKG_CONFIG) --cflags ncursesw libcjson libcurl libgit2 libarchive 2>/dev/null)
+CPPFLAGS += -D_GNU_SOURCE -iquote core -I. $(shell $(PKG_CONFIG) --cflags ncursesw libcjson libcurl libgit2 libarchive 2>/dev/null)
 ALL_CFLAGS = -std=c11 $(WARN) $(CFLAGS) -fno-strict-aliasing -MMD -MP
 ifdef DEV
 ALL_CFLAGS += -Werror
