@@ -36,6 +36,11 @@ struct fa_lock {
 	}
 
 struct fa_lock_package *fa_lock_add_package(struct fa_lock *l, const char *name, const char *version);
+struct fa_lock_package *fa_lock_package(const struct fa_lock *l, const char *name); /* NULL: none; borrowed */
+void fa_lock_copy_package(struct fa_lock *l, const struct fa_lock_package *from);
+void fa_lock_drop_package(struct fa_lock *l, const char *name);
+char *fa_lock_normal_name(const char *name);      /* PEP 503: "Flash_Attn" -> "flash-attn"; the caller's */
+char *fa_lock_url_version(const char *url);       /* of the file that a URL ends in; NULL: it names none; the caller's */
 void fa_lock_set(struct fa_lock *l, const char *key, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 const char *fa_lock_get(const struct fa_lock *l, const char *key); /* NULL: none; borrowed */
 
@@ -44,6 +49,9 @@ void fa_lock_describe(struct fa_lock *l, const struct fa_plan *plan, const struc
 
 /* Same lock, same bytes: sorted, canonical URLs only. */
 void fa_lock_print(struct fa_buf *out, const struct fa_lock *l);
+
+/* One package as a requirement line with its hashes: for the file given to pip. */
+void fa_lock_print_requirement(struct fa_buf *out, const struct fa_lock_package *p);
 
 /* FA_USAGE with the line: not a lock, damaged line, unknown schema. */
 int fa_lock_parse(struct fa_lock *out, const char *text, size_t len, const char *name, struct fa_err *err);
