@@ -11,6 +11,8 @@ struct fa_build_opts {
 	const char *source; /* unpacked folder, fixed: objects stay in its build/ */
 	const char *python; /* interpreter of the target environment */
 	const char *cuda_home;
+	const char *tools; /* folder of what only the build needs (setuptools, ninja, …): first in PYTHONPATH, its bin in PATH;
+	                        * NULL: the environment has it */
 	const char *wheel_dir; /* the wheel ends here */
 	const char *log_dir;
 	const struct fa_plan_build *build;

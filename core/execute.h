@@ -1,19 +1,22 @@
 /* Stage 4: runs the steps of a plan, in order, with the plan's fallbacks. Each kind of step is one file step_*.c or one function
  * of execute.c. A second run goes on from what is done: a step whose result is there and proved is skipped and says so.
  *
- * Arguments of the steps (args, JSON, expanded by plan.c from recipes/):
- *   environment  kind managed|venv|adopt; path; python (X.Y)
- *   pin          requirements: [..]; (pip install --dry-run --report; fills the lock's packages)
- *   pip          requirements: [..] that `pin` pinned; constraints
- *   fetch        url, file, sha256|null, size|-1; or index: "pypi", package, version, kind sdist|wheel
- *   clone        url, ref, commit, submodules [{path,url}]
- *   unpack       file (of a fetch), strip, id (its folder is keyed by the hash)
- *   edit         edits [{file, find, replace, count}]
- *   toolkit      requirements [...] links [[target, name]]
+ * Arguments of the steps (args, JSON, expanded by plan.c from recipes/); [] optional:
+ *   environment  kind managed|venv|adopt; name (managed) or path; python "3.11" (what makes it; facts.python_path when it fits)
+ *   pin          requirements ["torch==2.11.0", "einops", …]: the FINAL set, as pip requirements, the package itself too when an
+ *                index has it ("flash-attn-4==4.0.0b36"); pip's own dry run pins them and all they need, before anything changes.
+ *                [tools ["ninja", "setuptools<82", …]]: what only the build needs; pinned too, kept out of the environment.
+ *                [indexes ["https://download.pytorch.org/whl/cu128"]]: for what the primary index lacks; locked as name @ URL
+ *   pip          - (installs what was pinned and is not there yet; the package itself comes with `install`)
+ *   fetch        id; file; [sha256] [size]; and url, or index "pypi", package, version, kind sdist|wheel (a wheel: the file pinned)
+ *   clone        id; url; commit; [ref] [submodules [{path,[url]}]]
+ *   unpack       of (id of a fetch), [strip 1]; its folder is fixed, keyed by the hash, so objects in it are found again
+ *   edit         edits [{file, find, replace, [count 1]}] in the source unpacked or cloned
+ *   toolkit      requirements [all five, ==]; [links [[target, name]]] inside its folder; [home "nvidia/cu13"]
  *   preflight    -
  *   build        -  (choice.build says what)
- *   xray         -  (the wheel in hand)
- *   install      -  (the wheel in hand, or package==version from an index with its hash)
+ *   xray         -  (the wheel in hand, of a build or a fetch of kind wheel)
+ *   install      -  (the wheel in hand)
  */
 #ifndef FA_EXECUTE_H
 #define FA_EXECUTE_H

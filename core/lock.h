@@ -39,8 +39,8 @@ struct fa_lock_package *fa_lock_add_package(struct fa_lock *l, const char *name,
 struct fa_lock_package *fa_lock_package(const struct fa_lock *l, const char *name); /* NULL: none; borrowed */
 void fa_lock_copy_package(struct fa_lock *l, const struct fa_lock_package *from);
 void fa_lock_drop_package(struct fa_lock *l, const char *name);
-char *fa_lock_normal_name(const char *name);      /* PEP 503: "Flash_Attn" -> "flash-attn"; the caller's */
-char *fa_lock_url_version(const char *url);       /* of the file that a URL ends in; NULL: it names none; the caller's */
+char *fa_lock_normal_name(const char *name); /* PEP 503: "Flash_Attn" -> "flash-attn"; the caller's */
+char *fa_lock_url_version(const char *url);  /* of the file that a URL ends in; NULL: it names none; the caller's */
 void fa_lock_set(struct fa_lock *l, const char *key, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 const char *fa_lock_get(const struct fa_lock *l, const char *key); /* NULL: none; borrowed */
 

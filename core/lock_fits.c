@@ -167,7 +167,8 @@ static int wish_words(struct fa_wish *out, const char *words, struct fa_err *err
 	fa_strv_split(&w, words, " ");
 	for (size_t i = 0; i < w.n; i++) {
 		if (strncmp(w.v[i], "--", 2) != 0 || fa_wish_find(&id, w.v[i] + 2) < 0) {
-			fa_err_set(err, FA_USAGE, "the lock's wish has a word that this fainstall does not know: \"%s\"", w.v[i]);
+			fa_err_set(err, FA_USAGE, "the lock's wish has a word that this fainstall does not know: \"%s\"",
+			           w.v[i]);
 			goto done;
 		}
 		if (fa_wish_row(id)->kind == FA_WISH_FLAG) {
@@ -207,8 +208,12 @@ int fa_lock_wish(struct fa_wish *out, const struct fa_lock *l, struct fa_err *er
 		enum fa_wish_id id;
 		const char *key;
 	} pins[] = {
-		{ FA_WISH_FLASH_ATTN, "flash_attn" }, { FA_WISH_PYTHON, "python" },          { FA_WISH_ROUTE, "route" },
-		{ FA_WISH_ARCH, "archs" },            { FA_WISH_PROFILE, "build.profile" },  { FA_WISH_DTYPE, "build.dtypes" },
+		{ FA_WISH_FLASH_ATTN, "flash_attn" },
+		{ FA_WISH_PYTHON, "python" },
+		{ FA_WISH_ROUTE, "route" },
+		{ FA_WISH_ARCH, "archs" },
+		{ FA_WISH_PROFILE, "build.profile" },
+		{ FA_WISH_DTYPE, "build.dtypes" },
 		{ FA_WISH_HEAD_DIM, "build.head_dims" },
 	};
 	const char *words = fa_lock_get(l, "wish"), *line = fa_lock_get(l, "line"), *route = fa_lock_get(l, "route");
@@ -250,8 +255,8 @@ static void tell(struct fit *f, const char *fact, const char *here, const char *
 {
 	static const char *const words[] = { "does not matter", "may matter", "matters" };
 
-	fa_buf_addf(f->out, "%s: %s here, %s in the lock: %s: %s\n", fact, *here ? here : "none", *locked ? locked : "none", words[v],
-	            because);
+	fa_buf_addf(f->out, "%s: %s here, %s in the lock: %s: %s\n", fact, *here ? here : "none", *locked ? locked : "none",
+	            words[v], because);
 	if (v == MATTERS && f->n_matter++ == 0) {
 		fa_err_set(f->err, FA_MACHINE, "the lock does not fit this machine: %s is %s here and %s in the lock: %s", fact,
 		           *here ? here : "none", *locked ? locked : "none", because);
@@ -409,20 +414,13 @@ static const struct {
 	enum fa_fact fact;
 	enum verdict (*judge)(const struct fit *f, const char *here, const char *locked, const char **because);
 } rules[] = {
-	{ FA_FACT_OS, judge_equal },
-	{ FA_FACT_MACHINE, judge_equal },
-	{ FA_FACT_PYTHON_ABI, judge_equal },
-	{ FA_FACT_PYTHON, judge_python },
-	{ FA_FACT_GLIBC, judge_glibc },
-	{ FA_FACT_GLIBCXX, judge_glibcxx },
-	{ FA_FACT_DRIVER, judge_driver },
-	{ FA_FACT_DRIVER_CUDA, judge_driver_cuda },
-	{ FA_FACT_ROCM, judge_rocm },
-	{ FA_FACT_CXX, judge_compiler },
-	{ FA_FACT_DISTRO, judge_name },
-	{ FA_FACT_DISTRO_VERSION, judge_name },
-	{ FA_FACT_CONTAINER, judge_name },
-	{ FA_FACT_WSL, judge_name },
+	{ FA_FACT_OS, judge_equal },         { FA_FACT_MACHINE, judge_equal },
+	{ FA_FACT_PYTHON_ABI, judge_equal }, { FA_FACT_PYTHON, judge_python },
+	{ FA_FACT_GLIBC, judge_glibc },      { FA_FACT_GLIBCXX, judge_glibcxx },
+	{ FA_FACT_DRIVER, judge_driver },    { FA_FACT_DRIVER_CUDA, judge_driver_cuda },
+	{ FA_FACT_ROCM, judge_rocm },        { FA_FACT_CXX, judge_compiler },
+	{ FA_FACT_DISTRO, judge_name },      { FA_FACT_DISTRO_VERSION, judge_name },
+	{ FA_FACT_CONTAINER, judge_name },   { FA_FACT_WSL, judge_name },
 	{ FA_FACT_JETSON, judge_name },
 };
 

@@ -305,7 +305,8 @@ static int read_line(struct reader *r, const char *text)
 	if (!*text || *text == '#')
 		return 0;
 	if (!r->schema)
-		return fault(r, "not a lock of fainstall: no line \"" FA_LOCK_COMMENT "schema = " FA_LOCK_SCHEMA "\" before this one");
+		return fault(r, "not a lock of fainstall: no line \"" FA_LOCK_COMMENT "schema = " FA_LOCK_SCHEMA
+		                "\" before this one");
 	if (!strcmp(text, FA_LOCK_FIND_LINKS))
 		return 0;
 	if (*text == '-')
