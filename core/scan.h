@@ -1,0 +1,34 @@
+/* A log of any size, as clean lines, and many words searched for at once. Memory does not grow with the log. */
+#ifndef FA_SCAN_H
+#define FA_SCAN_H
+
+#include <stddef.h>
+
+/* ---- lines: bytes in, lines out. UTF-16 becomes UTF-8, terminal escapes are dropped, a carriage return starts the line again
+ * (progress bars), NUL bytes become blanks. A line longer than FA_LINES_MAX arrives in overlapping pieces of that size. */
+enum { FA_LINES_MAX = 64 * 1024, FA_LINES_OVERLAP = 4096 };
+
+struct fa_lines {
+	void (*line)(void *ctx, size_t number /* from 1, as an editor counts */, const char *text, size_t len);
+	void *ctx;
+	char *buf; /* the line so far */
+	size_t len;
+	size_t number;
+	int encoding;      /* 0 not yet known, 8, 16 little-endian, -16 big-endian */
+	unsigned char odd; /* first byte of a UTF-16 unit cut between two calls */
+	int has_odd;
+	unsigned high; /* high surrogate waiting for its low one */
+};
+
+void fa_lines_init(struct fa_lines *l, void (*line)(void *ctx, size_t number, const char *text, size_t len), void *ctx);
+void fa_lines_add(struct fa_lines *l, const void *data, size_t len);
+void fa_lines_end(struct fa_lines *l); /* the last line, if it has no end; frees */
+
+/* ---- words: an Aho-Corasick automaton over all of them (Aho and Corasick 1975), ASCII letters in either case. */
+struct fa_words;
+
+struct fa_words *fa_words_new(const char *const *words, size_t n);
+void fa_words_find(const struct fa_words *w, const char *text, size_t len, void (*hit)(void *ctx, size_t word, size_t end), void *ctx);
+void fa_words_free(struct fa_words *w);
+
+#endif
