@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 enum {
-	HITS_KEPT = 3,      /* of one signal: the first ones are what matters, echoes follow */
-	WINDOW = 1500,      /* bytes either side of a word that its pattern may look at */
-	TRIES_MAX = 20000,  /* patterns tried for one signal: a hostile log ends here */
+	HITS_KEPT = 3,     /* of one signal: the first ones are what matters, echoes follow */
+	WINDOW = 1500,     /* bytes either side of a word that its pattern may look at */
+	TRIES_MAX = 20000, /* patterns tried for one signal: a hostile log ends here */
 	TEXT_MAX = 400,
 	UNKNOWN_KEPT = 5,
 	MATCHES = 2,
@@ -67,8 +67,7 @@ static int load_signals(struct reading *r, struct fa_err *err)
 
 	r->n_signals = fa_json_len(rows);
 	r->signals = fa_calloc(r->n_signals, sizeof(*r->signals));
-	fa_json_each(row, rows)
-	{
+	fa_json_each (row, rows) {
 		struct signal *s = &r->signals[n++];
 
 		if (fa_json_need_string(&s->id, row, "id", "matrix/causes.json", err) < 0)
@@ -80,10 +79,8 @@ static int load_signals(struct reading *r, struct fa_err *err)
 	}
 	r->signal_of = fa_calloc(w, sizeof(*r->signal_of));
 	n = 0;
-	fa_json_each(row, rows)
-	{
-		fa_json_each(text, fa_json_get(row, "text"))
-		{
+	fa_json_each (row, rows) {
+		fa_json_each (text, fa_json_get(row, "text")) {
 			r->signal_of[words.n] = n;
 			fa_strv_push(&words, fa_json_string(text) ? fa_json_string(text) : "\n");
 		}
@@ -143,7 +140,8 @@ static void on_word(void *ctx, size_t word, size_t end)
 	window[to - from] = '\0';
 	if (compile(s) < 0 || regexec(&s->re, window, MATCHES, m, 0) != 0)
 		return;
-	keep_hit(r, s, end, m[1].rm_so < 0 ? NULL : fa_strndup(window + m[1].rm_so, (size_t)(m[1].rm_eo - m[1].rm_so)));
+	keep_hit(r, s, end,
+	         m[1].rm_eo <= m[1].rm_so ? NULL : fa_strndup(window + m[1].rm_so, (size_t)(m[1].rm_eo - m[1].rm_so)));
 }
 
 static void on_line(void *ctx, size_t number, const char *text, size_t len)
@@ -239,6 +237,29 @@ static void derive_values(struct reading *r)
 	derive(r, "gpu_sm", r->gpu_arch.n ? r->gpu_arch.v[0] : NULL);
 }
 
+static bool look_up(void *ctx, const char *name, const char **value, const struct fa_strv **list);
+
+/* Rows of "values": a name for what a pattern finds in another value ("torch_is_cpu" in "2.9.1+cpu"). */
+static int derive_by_pattern(struct reading *r, const struct fa_json *row, struct fa_err *err)
+{
+	const char *name = fa_json_get_string(row, "name"), *of = fa_json_get_string(row, "of");
+	const char *pattern = fa_json_get_string(row, "pattern"), *value = NULL;
+	const struct fa_strv *list = NULL;
+	regmatch_t m[MATCHES];
+	char *found = NULL;
+	regex_t re;
+
+	if (!name || !of || !pattern || regcomp(&re, pattern, REG_EXTENDED | REG_ICASE) != 0)
+		return fa_err_set(err, FA_INTERNAL, "matrix/causes.json: a value without name, of or a good pattern");
+	look_up(r, of, &value, &list);
+	if (value && regexec(&re, value, MATCHES, m, 0) == 0 && m[1].rm_so >= 0)
+		found = fa_strndup(value + m[1].rm_so, (size_t)(m[1].rm_eo - m[1].rm_so));
+	regfree(&re);
+	derive(r, name, found);
+	free(found);
+	return 0;
+}
+
 static bool look_up(void *ctx, const char *name, const char **value, const struct fa_strv **list)
 {
 	const struct reading *r = ctx;
@@ -312,8 +333,7 @@ static int holds(const struct reading *r, const char *rule, bool *yes, struct fa
 
 static int add_repairs(struct fa_cause *c, const struct reading *r, const struct fa_json *rows, struct fa_err *err)
 {
-	fa_json_each(row, rows)
-	{
+	fa_json_each (row, rows) {
 		const char *text = fa_json_string(row), *when = fa_json_get_string(row, "when");
 		bool yes = true;
 		char *filled;
@@ -351,8 +371,7 @@ static char *demangle(const char *symbol)
 /* matrix/causes.json "symbols": parts of mangled names and the torch releases that export them. */
 static const char *symbol_era(const struct reading *r, const char *symbol)
 {
-	fa_json_each(row, fa_json_get(r->table, "symbols"))
-	{
+	fa_json_each (row, fa_json_get(r->table, "symbols")) {
 		const char *part = fa_json_get_string(row, "part"), *end = fa_json_get_string(row, "end");
 
 		if (part && !strstr(symbol, part))
@@ -394,16 +413,16 @@ static void add_evidence(struct fa_cause *c, const struct signal *s)
 /* The first rule of a cause that holds makes it a cause; rules stand best first. */
 static int try_cause(struct fa_diagnosis *out, const struct reading *r, const struct fa_json *row, struct fa_err *err)
 {
-	fa_json_each(rule, fa_json_get(row, "rules"))
-	{
+	fa_json_each (rule, fa_json_get(row, "rules")) {
 		const char *when = fa_json_get_string(rule, "when"), *shown = fa_json_get_string(rule, "evidence");
 		const struct signal *s = shown ? find_signal(r, shown) : NULL;
 		struct fa_cause *c;
 		bool yes;
 
 		if (!when || !s)
-			return fa_err_set(err, FA_INTERNAL, "matrix/causes.json: %s: a rule without \"when\" or a known \"evidence\"",
-					  fa_json_get_string(row, "id"));
+			return fa_err_set(err, FA_INTERNAL,
+			                  "matrix/causes.json: %s: a rule without \"when\" or a known \"evidence\"",
+			                  fa_json_get_string(row, "id"));
 		if (holds(r, when, &yes, err) < 0)
 			return -1;
 		if (!yes || !s->n_hits)
@@ -441,7 +460,7 @@ static void add_noise(struct fa_diagnosis *out, const struct reading *r)
 			continue;
 		out->noise = fa_realloc(out->noise, out->n_noise + 1, sizeof(*out->noise));
 		out->noise[out->n_noise++] =
-			(struct fa_noise){ fa_strdup(s->id), s->hits[0].line, fa_strdup(s->meaning ? s->meaning : "") };
+		        (struct fa_noise){ fa_strdup(s->id), s->hits[0].line, fa_strdup(s->meaning ? s->meaning : "") };
 	}
 }
 
@@ -450,7 +469,10 @@ static int name_causes(struct fa_diagnosis *out, struct reading *r, struct fa_er
 	const struct signal *error = find_signal(r, "any_error");
 
 	derive_values(r);
-	fa_json_each(row, fa_json_get(r->table, "causes"))
+	fa_json_each (row, fa_json_get(r->table, "values"))
+		if (derive_by_pattern(r, row, err) < 0)
+			return -1;
+	fa_json_each (row, fa_json_get(r->table, "causes"))
 		if (try_cause(out, r, row, err) < 0)
 			return -1;
 	if (out->n_causes > 1)
@@ -503,8 +525,8 @@ static int read_all(struct fa_lines *lines, int fd, const char *path, struct fa_
 }
 
 /* fd < 0: the text. */
-static int diagnose(struct fa_diagnosis *out, int fd, const char *path, const char *text, size_t len, const struct fa_facts *facts,
-		    struct fa_matrix *matrix, struct fa_err *err)
+static int diagnose(struct fa_diagnosis *out, int fd, const char *path, const char *text, size_t len,
+                    const struct fa_facts *facts, struct fa_matrix *matrix, struct fa_err *err)
 {
 	struct reading r = { .facts = facts, .table = fa_matrix_table(matrix, "causes", err) };
 	struct fa_lines lines;
@@ -531,13 +553,13 @@ static int diagnose(struct fa_diagnosis *out, int fd, const char *path, const ch
 }
 
 int fa_diagnose_text(struct fa_diagnosis *out, const char *text, size_t len, const struct fa_facts *facts,
-		     struct fa_matrix *matrix, struct fa_err *err)
+                     struct fa_matrix *matrix, struct fa_err *err)
 {
 	return diagnose(out, -1, NULL, text, len, facts, matrix, err);
 }
 
 int fa_diagnose_file(struct fa_diagnosis *out, const char *path, const struct fa_facts *facts, struct fa_matrix *matrix,
-		     struct fa_err *err)
+                     struct fa_err *err)
 {
 	bool standard = !strcmp(path, "-");
 	int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC), rc;

@@ -45,14 +45,17 @@ struct fa_diagnosis {
 	size_t n_lines;
 };
 
-#define FA_DIAGNOSIS_INIT { 0 }
+#define FA_DIAGNOSIS_INIT \
+	{ \
+		0 \
+	}
 
 /* Reads the file ("-": standard input) and names causes. `facts` (may be NULL) decide between equal texts and fill the repairs.
  * 0 also when no cause is found; -1: the file cannot be read or the knowledge is damaged. */
 int fa_diagnose_file(struct fa_diagnosis *out, const char *path, const struct fa_facts *facts, struct fa_matrix *matrix,
-		     struct fa_err *err);
+                     struct fa_err *err);
 int fa_diagnose_text(struct fa_diagnosis *out, const char *text, size_t len, const struct fa_facts *facts,
-		     struct fa_matrix *matrix, struct fa_err *err);
+                     struct fa_matrix *matrix, struct fa_err *err);
 
 struct fa_json *fa_diagnosis_to_json(const struct fa_diagnosis *d); /* fainstall.diagnosis/1 */
 void fa_diagnosis_print(struct fa_buf *out, const struct fa_diagnosis *d);

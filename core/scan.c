@@ -281,7 +281,8 @@ struct fa_words *fa_words_new(const char *const *words, size_t n)
 	return w;
 }
 
-void fa_words_find(const struct fa_words *w, const char *text, size_t len, void (*hit)(void *ctx, size_t word, size_t end), void *ctx)
+void fa_words_find(const struct fa_words *w, const char *text, size_t len, void (*hit)(void *ctx, size_t word, size_t end),
+                   void *ctx)
 {
 	uint32_t state = 0;
 

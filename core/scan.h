@@ -28,7 +28,8 @@ void fa_lines_end(struct fa_lines *l); /* the last line, if it has no end; frees
 struct fa_words;
 
 struct fa_words *fa_words_new(const char *const *words, size_t n);
-void fa_words_find(const struct fa_words *w, const char *text, size_t len, void (*hit)(void *ctx, size_t word, size_t end), void *ctx);
+void fa_words_find(const struct fa_words *w, const char *text, size_t len, void (*hit)(void *ctx, size_t word, size_t end),
+                   void *ctx);
 void fa_words_free(struct fa_words *w);
 
 #endif
