@@ -52,11 +52,32 @@ static int check_word(enum fa_wish_id id, const char *word, struct fa_err *err)
 	return rc;
 }
 
+/* The letters of a version as PEP 440 has them; a local label may hold any. */
+static bool known_letters(const char *text)
+{
+	static const char *const known[] = { "a", "b", "c", "rc", "alpha", "beta", "post", "dev" };
+	size_t i;
+
+	while (*text && *text != '+') {
+		size_t len = 0;
+
+		while (isalpha((unsigned char)text[len]))
+			len++;
+		for (i = 0; len && i < sizeof(known) / sizeof(*known); i++)
+			if (strlen(known[i]) == len && !strncmp(text, known[i], len))
+				break;
+		if (len && i == sizeof(known) / sizeof(*known))
+			return false;
+		text += len ? len : 1;
+	}
+	return true;
+}
+
 static int check_version(enum fa_wish_id id, const char *text, struct fa_err *err)
 {
 	const char *option = rows[id].option;
 
-	if (fa_version_valid(text))
+	if (fa_version_valid(text) && known_letters(text))
 		return 0;
 	fa_err_set(err, FA_USAGE, "--%s: \"%s\" is not a version", option, text);
 	if (text[0] == 'v' && fa_version_valid(text + 1))
