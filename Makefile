@@ -48,6 +48,7 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 # A program is built once its main() is there.
 all: $(BUILD)/libcore.a $(if $(wildcard cli/main.c),fainstall) $(if $(wildcard worker/main.c),fainstall-worker)
 .DEFAULT_GOAL := all
+.SECONDARY:
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
