@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 struct fa_proc_opts {
-	const char *const *argv;    /* argv[0] is looked up in PATH */
+	const char *const *argv;    /* argv[0] is looked up in the PATH of envp */
 	const char *const *envp;    /* whole environment; NULL: ours */
 	const char *cwd;            /* NULL: ours */
 	const char *log_path;       /* everything it prints is appended here; NULL: nowhere */
@@ -18,7 +18,8 @@ struct fa_proc_opts {
 	unsigned silence_ms;        /* stopped when it prints nothing for so long; 0: never */
 	const volatile int *cancel; /* becomes non-zero: stop it; NULL: never */
 	bool merge;                 /* stderr counts as stdout */
-	/* One line at a time, without its end; `is_err` for stderr. NULL: only logged. Lines over 64 KiB are cut. */
+	/* One line at a time, without its end (LF, CR LF, or CR alone as of progress that is redrawn); `is_err` for stderr. NULL:
+	 * only logged. Lines over 64 KiB are cut. */
 	void (*line)(void *ctx, const char *line, bool is_err);
 	/* About every 250 ms, for progress while nothing is printed; NULL: none. */
 	void (*tick)(void *ctx, double seconds, int64_t tree_mib);
@@ -44,7 +45,9 @@ struct fa_proc_result {
 	int64_t peak_mib;   /* largest sum of resident memory of the tree seen; at least the largest single process */
 };
 
-/* Runs it to its end. -1 (err written: what ran, how it ended, FA_INTERRUPTED when cancelled) unless it exited 0; `out` is
+/* Runs it to its end: stdin /dev/null, no other descriptor, a session without terminal, signals as at login. What still runs 0.2 s
+ * after the command itself ended is stopped too. Stopping: SIGTERM, after 0.8 s SIGKILL, to every descendant, until none is left;
+ * the same happens when this process dies. Safe in a program with threads, handlers and children of its own. -1 (err written: what ran, how it ended, FA_INTERRUPTED when cancelled) unless it exited 0; `out` is
  * filled in every case and may be NULL. The status of other failures is `on_failure`. */
 int fa_proc_run(struct fa_proc_result *out, const struct fa_proc_opts *opts, enum fa_status on_failure, struct fa_err *err);
 
