@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/bin/bash
 # kernels.sh OUT: builds kernels/*.cu with nvcc for the architectures of all majors. Without nvcc it says so and is content:
 # verification then leaves those checks out and says which.
 set -eu

@@ -14,6 +14,7 @@ library() { pkg-config --exists "$1"; }
 program() { command -v "$1"; }
 compiles() { printf '#include <stdio.h>\nint main(void){return 0;}\n' | gcc -x c -o /dev/null -; }
 compiles_cxx() { printf '#include <string>\nint main(){return 0;}\n' | g++ -x c++ -o /dev/null -; }
+fuzzes() { printf 'int LLVMFuzzerTestOneInput(void){return 0;}\n' | clang -x c -fsanitize=fuzzer,address -o /dev/null -; }
 python_headers() { test -e "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"; }
 
 build() {
@@ -51,7 +52,10 @@ check)
 	want clang-tidy program clang-tidy
 	want shellcheck program shellcheck
 	;;
-fuzz) want clang program clang ;;
+fuzz)
+	want clang program clang
+	want libclang-rt-dev fuzzes
+	;;
 *)
 	echo "need.sh: unknown group \"$group\"; known are run, test, e2e, check, fuzz" >&2
 	exit 2
