@@ -33,6 +33,12 @@ endif
 LIBS_MAIN := $(shell $(PKG_CONFIG) --libs ncursesw libcjson 2>/dev/null || echo -lncursesw -lcjson) -ldl -lm
 LIBS_WORKER := $(shell $(PKG_CONFIG) --libs libcjson libcurl libgit2 libarchive 2>/dev/null || \
 	echo -lcjson -lcurl -lgit2 -larchive) -ldl -lm
+# The portable folder carries its libraries. libarchive goes in whole, since its shared one wants libxml2 and 33 MB of libicu for
+# formats that we never read. RPATH, not RUNPATH: it must hold for the libraries' own libraries too.
+ifdef PORTABLE
+LDFLAGS += -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib' -Wl,--as-needed
+LIBS_WORKER := -Wl,-Bstatic -larchive -Wl,-Bdynamic -lcjson -lcurl -lgit2 -lz -lbz2 -llzma -lzstd -llz4 -lnettle -lcrypto -lacl -ldl -lm
+endif
 LIBS_TEST = -lcmocka -lvterm -lutil
 
 CORE = $(wildcard core/*.c)
@@ -167,8 +173,10 @@ install: all
 	install -m 644 docs/fainstall.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -m 644 README.md LICENSE CHANGELOG.md $(DESTDIR)$(PREFIX)/share/doc/fainstall/
 
-portable: all
-	@scripts/portable.sh $(BUILD) build/portable
+portable:
+	@$(MAKE) --no-print-directory PORTABLE=1 BUILD=build/portable-objects portable-programs
+	@scripts/portable.sh build/portable-objects build/portable
+portable-programs: $(if $(wildcard cli/main.c),$(BUILD)/fainstall) $(if $(wildcard worker/main.c),$(BUILD)/fainstall-worker)
 
 help:
 	@echo "make run        install what is missing, build, start the wizard (without a terminal: print the plan)"
@@ -186,6 +194,6 @@ clean:
 	rm -rf build fainstall fainstall-worker
 
 .PHONY: all run test tests e2e proof bench fuzz fuzz-programs check check-layers check-names check-shell check-headers \
-	check-format format check-tidy kernels install portable help clean FORCE
+	check-format format check-tidy kernels install portable portable-programs help clean FORCE
 
 -include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)

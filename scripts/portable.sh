@@ -1,6 +1,6 @@
 #!/bin/bash
 # portable.sh BUILD OUT: a folder that runs on another Linux of the same machine type: both programs, stripped, the libraries that
-# they need beside them in lib/ (found by RUNPATH $ORIGIN/lib), knowledge and recipes. glibc itself is taken from the system there, which
+# they need beside them in lib/ (found by RPATH $ORIGIN/lib), knowledge and recipes. glibc itself is taken from the system there, which
 # must be as new as here.
 set -eu
 build=$1 out=$2
@@ -20,13 +20,10 @@ for folder in matrix recipes kernels; do
 	[ ! -d $folder ] || cp -R $folder "$out/"
 done
 [ ! -d build/kernels ] || cp -R build/kernels/. "$out/kernels/"
-# Terminal descriptions: the system's own are used where they are; these are for one that has none.
-mkdir -p "$out/terminfo"
-for term in xterm xterm-256color screen screen-256color tmux tmux-256color linux vt100 dumb; do
-	for dir in /lib/terminfo /usr/share/terminfo /etc/terminfo; do
-		[ ! -e "$dir/${term:0:1}/$term" ] || { mkdir -p "$out/terminfo/${term:0:1}" && cp -L "$dir/${term:0:1}/$term" "$out/terminfo/${term:0:1}/"; }
-	done
-done
 cp LICENSE README.md "$out/"
+while read -r library; do
+	echo "portable: $library is not there" >&2
+	exit 1
+done < <(ldd "$out"/fainstall* 2>&1 | grep 'not found')
 echo "$out: $(du -sm "$out" | cut -f1) MB, glibc $(find "$out" -type f -perm /111 -exec objdump -T {} + 2>/dev/null |
 	grep -oE 'GLIBC_[0-9.]+' | sort -Vu | tail -n 1 | cut -d_ -f2) or newer needed"
