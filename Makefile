@@ -51,8 +51,10 @@ Q = $(if $(V),,@)
 say = @$(if $(V),:,printf '  %-4s %s\n' $(1) $(2))
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
-# A program is built once its main() is there.
-all: $(BUILD)/libcore.a $(if $(wildcard cli/main.c),fainstall) $(if $(wildcard worker/main.c),fainstall-worker)
+# A program is built once what it calls is there.
+CALLS = fa_detect fa_detect_host fa_read_tool fa_sys_record fa_matrix_show fa_matrix_check fa_resolve fa_plan_steps fa_plan_print tui_run
+HAVE := $(shell sed -nE 's/^(int|void) ((fa|tui)_[a-z_]+).*/\2/p' core/*.c tui/*.c 2>/dev/null)
+all: $(BUILD)/libcore.a $(if $(filter-out $(HAVE),$(CALLS)),,fainstall) $(if $(wildcard worker/main.c),fainstall-worker)
 .DEFAULT_GOAL := all
 .SECONDARY:
 

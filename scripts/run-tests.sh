@@ -45,6 +45,7 @@ while read -r program; do
 done <"$build/replays.list"
 for script in tests/*/run; do
 	case $script in tests/e2e/* | tests/proof/*) continue ;; esac
+	[ -x ./fainstall ] || continue
 	[ -x "$script" ] && start "$(basename "$(dirname "$script")")-run" "$script"
 done
 wait

@@ -1,0 +1,66 @@
+/* `fainstall diagnose [FILE|-]`: the cause of a failure, from its output. */
+#include "cli.h"
+
+#include "diagnose.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void print(const struct cli *c, const struct fa_diagnosis *d)
+{
+	struct fa_buf out = FA_BUF_INIT;
+	struct fa_json *j;
+	char *text;
+
+	if (c->v[CLI_OPT_JSON]) {
+		j = fa_diagnosis_to_json(d);
+		text = fa_json_print(j, true);
+		fa_buf_adds(&out, text);
+		free(text);
+		fa_json_free(j);
+	} else if (!c->v[CLI_OPT_QUIET]) {
+		fa_diagnosis_print(&out, d);
+	}
+	fputs(fa_buf_str(&out), stdout);
+	fa_buf_release(&out);
+}
+
+static const char *log_file(const struct cli *c, struct fa_err *err)
+{
+	if (c->words.n == 1)
+		return c->words.v[0];
+	if (c->words.n == 0 && !isatty(STDIN_FILENO))
+		return "-";
+	fa_err_set(err, FA_USAGE, c->words.n ? "diagnose reads one log, %zu were given" : "diagnose needs a log to read",
+	           c->words.n);
+	fa_err_next(err, "write `fainstall diagnose build.log`, or pipe the log into it");
+	return NULL;
+}
+
+int cli_diagnose(const struct cli *c, int *status, struct fa_err *err)
+{
+	const char *path = log_file(c, err);
+	struct fa_diagnosis d = FA_DIAGNOSIS_INIT;
+	struct fa_facts facts = FA_FACTS_INIT;
+	struct fa_matrix *m = NULL;
+	int rc = -1;
+
+	if (!path || fa_matrix_open(&m, err) < 0)
+		return -1;
+	if (cli_facts(&facts, c, err) < 0 || fa_diagnose_file(&d, path, &facts, m, err) < 0)
+		goto done;
+	print(c, &d);
+	*status = FA_OK;
+	rc = 0;
+	if (!d.n_causes) {
+		rc = fa_err_set(err, FA_CHECK, "%s: no known cause in %zu line%s", path, d.n_lines, d.n_lines == 1 ? "" : "s");
+		fa_err_next(err, "give the whole output, from the command to its end%s",
+		            d.n_unknown ? "; the lines above that look like errors are the ones to report" : "");
+	}
+done:
+	fa_diagnosis_release(&d);
+	fa_facts_release(&facts);
+	fa_matrix_close(m);
+	return rc;
+}

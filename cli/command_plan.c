@@ -1,0 +1,112 @@
+/* `fainstall plan`, and the program without a command where there is no terminal. */
+#include "command_plan.h"
+
+#include "plan_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int cli_make_plan(struct fa_plan *plan, const struct fa_facts *facts, const struct fa_wish *wish, struct fa_err *err)
+{
+	struct fa_matrix *m = NULL;
+	int rc = -1;
+
+	if (fa_matrix_open(&m, err) < 0)
+		return -1;
+	if (fa_resolve(plan, facts, wish, m, err) == 0 &&
+	    (plan->status == FA_PLAN_IMPOSSIBLE || fa_plan_steps(plan, facts, m, err) == 0))
+		rc = 0;
+	fa_matrix_close(m);
+	return rc;
+}
+
+void cli_print_plan(const struct cli *c, const struct fa_plan *plan)
+{
+	struct fa_buf out = FA_BUF_INIT;
+	struct fa_json *j;
+	char *text;
+
+	if (c->v[CLI_OPT_JSON]) {
+		j = fa_plan_to_json(plan);
+		text = fa_json_print(j, true);
+		fa_buf_adds(&out, text);
+		free(text);
+		fa_json_free(j);
+	} else if (!c->v[CLI_OPT_QUIET]) {
+		fa_plan_print(&out, plan);
+	}
+	fputs(fa_buf_str(&out), stdout);
+	fa_buf_release(&out);
+}
+
+/* The refusal that decides, for the one line: the first of the list, or of the tree. */
+static int say_impossible(const struct fa_plan *p, struct fa_err *err)
+{
+	struct fa_strv words = FA_STRV_INIT;
+	const char *rule = NULL, *needed = NULL, *found = NULL, *what = NULL;
+	char *nearest;
+
+	if (p->n_rejected) {
+		what = p->rejected[0].candidate;
+		rule = p->rejected[0].rule;
+		needed = p->rejected[0].needed;
+		found = p->rejected[0].found;
+	}
+	for (size_t i = 0; i < p->n_tree && !rule; i++) {
+		for (size_t k = 0; k < p->tree[i].n_others && !rule; k++) {
+			what = p->tree[i].others[k].value;
+			rule = p->tree[i].others[k].rule;
+			needed = p->tree[i].others[k].needed;
+			found = p->tree[i].others[k].found;
+		}
+	}
+	fa_err_set(err, FA_IMPOSSIBLE, "no combination exists for these facts and this wish%s%s%s%s%s%s%s%s", what ? ": " : "",
+	           what ? what : "", rule ? ", " : "", rule ? rule : "", needed ? " needs " : "", needed ? needed : "",
+	           found ? ", found " : "", found ? found : "");
+	if (p->n_nearest) {
+		fa_strv_append(&words, &p->nearest[0].wish);
+		nearest = fa_strv_join(&words, " ");
+		fa_err_next(err, "this works here: fainstall plan %s", nearest);
+		free(nearest);
+		fa_strv_release(&words);
+	} else {
+		fa_err_next(err, "`fainstall plan` without a wish shows what works here");
+	}
+	return -1;
+}
+
+static int say_action(const struct fa_plan *p, struct fa_err *err)
+{
+	const struct fa_action *a = p->n_actions ? &p->actions[0] : NULL;
+
+	fa_err_set(err, FA_MACHINE, "something must change first%s%s", a && a->text ? ": " : "", a && a->text ? a->text : "");
+	if (a && a->command)
+		return fa_err_next(err, "%s", a->command);
+	return fa_err_next(err, "do that, then run the same command again");
+}
+
+int cli_say_plan(const struct fa_plan *plan, struct fa_err *err)
+{
+	switch (plan->status) {
+	case FA_PLAN_ACTION: return say_action(plan, err);
+	case FA_PLAN_IMPOSSIBLE: return say_impossible(plan, err);
+	case FA_PLAN_READY: break;
+	}
+	return 0;
+}
+
+int cli_plan(const struct cli *c, int *status, struct fa_err *err)
+{
+	struct fa_facts facts = FA_FACTS_INIT;
+	struct fa_plan plan = FA_PLAN_INIT;
+	int rc = -1;
+
+	if (cli_facts(&facts, c, err) == 0 && cli_make_plan(&plan, &facts, &c->wish, err) == 0) {
+		cli_print_plan(c, &plan);
+		*status = (int)fa_plan_exit(&plan);
+		rc = cli_say_plan(&plan, err);
+	}
+	fa_plan_release(&plan);
+	fa_facts_release(&facts);
+	return rc;
+}

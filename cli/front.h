@@ -1,0 +1,29 @@
+/* A front end without a screen: gets events, prints them. */
+#ifndef CLI_FRONT_H
+#define CLI_FRONT_H
+
+#include "cli.h"
+
+#include <time.h>
+
+struct cli_front {
+	void (*show)(struct cli_front *f, const struct fa_event *e);
+	const struct fa_plan *plan;
+	bool terminal, color, quiet;
+	bool open_line;       /* a progress line stands without its end */
+	double last_progress; /* when the last one was printed, seconds of the monotonic clock; 0 never */
+	int step;
+	int checks[FA_OUTCOME_NOT_RUN + 1];
+};
+
+void cli_front_plain(struct cli_front *out, const struct cli *c, const struct fa_plan *plan); /* calm lines */
+void cli_front_jsonl(struct cli_front *out, const struct cli *c, const struct fa_plan *plan); /* one JSON object a line */
+
+/* "3 min 12 s", "0.4 s"; "12.3 MB" */
+void cli_add_seconds(struct fa_buf *out, double seconds);
+void cli_add_bytes(struct fa_buf *out, int64_t bytes);
+
+/* Starts the job, shows its events until the end, cancels it when the user says stop. The exit status of the job, or -1. */
+int cli_run_job(struct cli_front *f, const struct fa_job_opts *opts, int *status, struct fa_err *err);
+
+#endif
