@@ -1,0 +1,140 @@
+/* Done: what is where, how to use and repeat it. */
+#include "closing.h"
+#include "screen.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FINISH, CHECKS, LOG, N_CHOICES };
+
+static const char *const choices[N_CHOICES] = { "Finish", "Look at the checks again", "Read the log" };
+
+static void add(struct tui_closing *c, const char *name, char *text)
+{
+	c->v = fa_realloc(c->v, c->n + 1, sizeof *c->v);
+	c->v[c->n++] = (struct tui_closing_line){ name, text };
+}
+
+void tui_closing_make(struct tui_closing *out, const struct tui_model *m)
+{
+	const struct tui_work *w = &m->work;
+	const char *lock = m->start.lock_path ? m->start.lock_path : m->start.write_lock_path;
+	*out = (struct tui_closing){ 0 };
+	if (w->started && !w->running && w->code != FA_OK && w->err.next[0])
+		add(out, "Next step", fa_strdup(w->err.next));
+	for (size_t i = 0; i < w->notes.n; i++)
+		add(out, i ? "" : "Kept", fa_strdup(w->notes.v[i]));
+	if (w->started && w->code == FA_OK && lock)
+		add(out, "Again", fa_strf("fainstall --non-interactive --lock %s", lock));
+	else
+		add(out, w->started ? "Go on" : "Same plan", tui_command(m));
+	if (m->copied)
+		add(out, "Copied", fa_strdup(m->copied));
+}
+
+void tui_closing_release(struct tui_closing *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		free(c->v[i].text);
+	free(c->v);
+	*c = (struct tui_closing){ 0 };
+}
+
+static void headline(char *out, size_t size, const struct tui_model *m)
+{
+	const struct tui_work *w = &m->work;
+	char time[32];
+	if (!w->started)
+		snprintf(out, size, "Nothing was changed.");
+	else if (w->code == FA_OK)
+		snprintf(out, size, "Done in %s. %.400s", tui_duration(time, w->seconds), w->last ? w->last : "");
+	else
+		snprintf(out, size, "Stopped after %s: %.400s", tui_duration(time, w->seconds),
+		         w->err.text[0] ? w->err.text
+		         : w->last      ? w->last
+		                        : "the cause is not known");
+}
+
+void tui_closing_print(struct fa_buf *out, const struct tui_model *m)
+{
+	struct tui_closing c;
+	char text[512];
+	headline(text, sizeof text, m);
+	fa_buf_addf(out, "%s\n", text);
+	tui_closing_make(&c, m);
+	for (size_t i = 0; i < c.n; i++)
+		fa_buf_addf(out, "  %-11s %s\n", c.v[i].name, c.v[i].text);
+	tui_closing_release(&c);
+}
+
+static void done_rows(struct tui_rows *out, const struct tui_model *m)
+{
+	for (int i = 0; i < N_CHOICES; i++)
+		if (i != CHECKS || m->work.n_checks)
+			tui_rows_add(out, 0, i, (int)out->n + 1, true);
+}
+
+static void draw_row(struct tui_grid *g, const struct tui_model *m, const struct tui_row *r, int at)
+{
+	tui_putf(g, at, 3, tui_width(m), TUI_TEXT, "%d  %s", r->sub, choices[r->index]);
+}
+
+static int done_height(const struct tui_model *m, const struct tui_rows *rows)
+{
+	(void)m;
+	return (int)rows->n;
+}
+
+static void done_draw(struct tui_grid *g, const struct tui_model *m, const struct tui_rows *rows)
+{
+	struct tui_closing c;
+	char text[512];
+	int row = TUI_BODY, last = tui_body_end(m) - 1 - (int)rows->n - 2;
+	headline(text, sizeof text, m);
+	tui_headline(g, m, text);
+	tui_closing_make(&c, m);
+	for (size_t i = 0; i < c.n && row <= last; i++) {
+		tui_put(g, row, 3, 15, TUI_DIM, c.v[i].name);
+		row = tui_put_wrapped(g, row, last, 15, tui_width(m), TUI_TEXT, c.v[i].text);
+		row += i + 1 < c.n && *c.v[i + 1].name; /* a blank before each new name */
+	}
+	tui_closing_release(&c);
+	tui_put(g, row + 1, 1, 40, TUI_STRONG, "What next?");
+	tui_draw_list(g, m, rows, row + 2, row + 2 + (int)rows->n, draw_row);
+}
+
+static void done_hint(char *out, size_t size, const struct tui_model *m, const struct tui_row *at)
+{
+	(void)m;
+	(void)at;
+	snprintf(out, size, "These lines are printed again when fainstall ends.");
+}
+
+static void done_act(struct tui_model *m, enum tui_action action, const struct tui_row *at)
+{
+	if (action == TUI_ACT_COPY) {
+		const char *lock = m->start.lock_path ? m->start.lock_path : m->start.write_lock_path;
+		tui_copy(m, lock ? fa_strf("fainstall --non-interactive --lock %s", lock) : tui_command(m));
+	} else if (action == TUI_ACT_NEXT && at && at->index == CHECKS) {
+		tui_go(m, TUI_VERIFY_SCREEN);
+	} else if (action == TUI_ACT_NEXT && at && at->index == LOG) {
+		m->overlay = TUI_LOG_OVERLAY;
+		m->overlay_top = 0;
+	} else if (action == TUI_ACT_NEXT) {
+		m->want |= TUI_WANT_QUIT;
+	}
+}
+
+static const char *done_enter(const struct tui_model *m)
+{
+	static const char *const verbs[] = { "Finish", "Look", "Read" };
+	struct tui_rows rows = { 0 };
+	done_rows(&rows, m);
+	const struct tui_row *at = tui_at(m, &rows);
+	const char *verb = verbs[at ? at->index : FINISH];
+	tui_rows_release(&rows);
+	return verb;
+}
+
+const struct tui_screen_def tui_done_screen = { "Done", done_rows, done_height, done_draw, done_act, done_enter, done_hint };

@@ -1,0 +1,170 @@
+/* Stopped: what happened, what proves it, what to do, what is safe. */
+#include "screen.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { AGAIN, READ_LOG, CHANGE, LEAVE, N_CHOICES };
+
+static const char *const choices[N_CHOICES] = { "Try again: goes on from what is done", "Read the log", "Change the plan",
+	                                        "Leave" };
+
+static void failed_rows(struct tui_rows *out, const struct tui_model *m)
+{
+	(void)m;
+	for (int i = 0; i < N_CHOICES; i++)
+		tui_rows_add(out, 0, i, 0, true);
+}
+
+static void draw_row(struct tui_grid *g, const struct tui_model *m, const struct tui_row *r, int at)
+{
+	tui_putf(g, at, 3, tui_width(m), TUI_TEXT, "%d  %s", r->index + 1, choices[r->index]);
+}
+
+static int failed_height(const struct tui_model *m, const struct tui_rows *rows)
+{
+	(void)m;
+	return (int)rows->n;
+}
+
+static void headline(char *out, size_t size, const struct tui_model *m)
+{
+	const struct tui_work *w = &m->work;
+	int failed = tui_work_checks(w, FA_OUTCOME_FAILED);
+	int done = tui_work_count(w, TUI_STEP_DONE) + tui_work_count(w, TUI_STEP_SKIPPED);
+	if (w->code == FA_INTERRUPTED)
+		snprintf(out, size, "Stopped by you after %d of %zu steps.", done, w->n_steps);
+	else if (failed)
+		snprintf(out, size, "%d of %zu checks do not hold.", failed, w->n_checks);
+	else if (w->code == FA_NETWORK)
+		snprintf(out, size, "Stopped after %d of %zu steps: the network or a download.", done, w->n_steps);
+	else if (w->code == FA_BUILD)
+		snprintf(out, size, "Stopped after %d of %zu steps: the build.", done, w->n_steps);
+	else if (w->code == FA_INTEGRITY)
+		snprintf(out, size, "Stopped after %d of %zu steps: a file is not what it should be.", done, w->n_steps);
+	else if (w->code == FA_MACHINE)
+		snprintf(out, size, "Stopped after %d of %zu steps: something here must change first.", done, w->n_steps);
+	else
+		snprintf(out, size, "Stopped after %d of %zu steps.", done, w->n_steps);
+}
+
+/* The first line of the log that speaks of an error, else the last one; -1: no log. */
+static long evidence_line(const struct tui_work *w)
+{
+	for (size_t i = tui_work_first_line(w); i < w->log_n; i++) {
+		const char *line = tui_work_line(w, i);
+		if (strcasestr(line, "error") && !strcasestr(line, "0 error"))
+			return (long)i;
+	}
+	return w->log_n ? (long)w->log_n - 1 : -1;
+}
+
+static int draw_checks(struct tui_grid *g, const struct tui_model *m, int row, int last)
+{
+	for (size_t i = 0; i < m->work.n_checks && row <= last; i++) {
+		const struct tui_check *c = &m->work.checks[i];
+		if (c->status != FA_OUTCOME_FAILED)
+			continue;
+		tui_put_sign(g, row, 3, TUI_SIGN_FAIL);
+		tui_put_name(g, row, 5, 23, TUI_TEXT, c->id);
+		tui_put_name(g, row++, 24, tui_width(m), TUI_MARK, c->text);
+	}
+	return row;
+}
+
+static int draw_evidence(struct tui_grid *g, const struct tui_model *m, int row, int last)
+{
+	long line = evidence_line(&m->work);
+	char name[40], number[32];
+	if (line < 0 && !tui_work_checks(&m->work, FA_OUTCOME_FAILED))
+		return row;
+	tui_put(g, row++, 1, 40, TUI_STRONG, "Evidence");
+	row = draw_checks(g, m, row, last);
+	if (line >= 0 && row <= last) {
+		snprintf(name, sizeof name, "log line %s", tui_thousands(number, line + 1));
+		tui_put(g, row, 3, 23, TUI_DIM, name);
+		row = tui_put_wrapped(g, row, last, 24, tui_width(m), TUI_MARK, tui_work_line(&m->work, (size_t)line));
+	}
+	return row + 1;
+}
+
+/* The first fear is for the environment: installing is the one step that changes what was there. */
+static void say_safe(char *out, size_t size, const struct tui_model *m)
+{
+	const struct tui_work *w = &m->work;
+	bool installed = false, changed = false;
+	for (size_t i = 0; m->plan && i < m->plan->n_steps && i < w->n_steps; i++) {
+		bool begun = w->steps[i].state != TUI_STEP_WAITS && w->steps[i].state != TUI_STEP_SKIPPED;
+		installed |= begun && m->plan->steps[i].kind == FA_STEP_INSTALL;
+		changed |= begun && m->plan->steps[i].kind == FA_STEP_PIP;
+	}
+	if (installed)
+		snprintf(out, size,
+		         "What was finished is kept. Installing had begun: the log says what is in the environment now.");
+	else if (changed)
+		snprintf(out, size,
+		         "What was finished is kept. flash-attn was not installed; packages it needs may have been.");
+	else
+		snprintf(out, size,
+		         "What was finished is kept and not done again; nothing was installed, the environment is as before.");
+}
+
+static void failed_draw(struct tui_grid *g, const struct tui_model *m, const struct tui_rows *rows)
+{
+	const struct tui_work *w = &m->work;
+	char text[400];
+	int row = TUI_BODY, last = tui_body_end(m) - 1;
+	headline(text, sizeof text, m);
+	tui_headline(g, m, text);
+	tui_put(g, row++, 1, 40, TUI_STRONG, "What happened");
+	row = tui_put_wrapped(g, row, row + 2, 3, tui_width(m), TUI_TEXT,
+	                      w->err.text[0] ? w->err.text
+	                      : w->last      ? w->last
+	                                     : "The cause is not known.") +
+	      1;
+	row = draw_evidence(g, m, row, last - 8 > row + 2 ? last - 8 : row + 2);
+	tui_put(g, row++, 1, 40, TUI_STRONG, "What to do");
+	if (w->err.next[0])
+		row = tui_put_wrapped(g, row, row + 1, 3, tui_width(m), TUI_TEXT, w->err.next);
+	tui_draw_list(g, m, rows, row, row + (int)rows->n, draw_row);
+	say_safe(text, sizeof text, m);
+	tui_put_wrapped(g, row + 1 + (int)rows->n, last + 1, 1, tui_width(m), TUI_TEXT, text);
+}
+
+static void try_again(struct tui_model *m)
+{
+	m->want |= TUI_WANT_START;
+	m->exit = 0;
+	tui_work_start(&m->work, m->plan, m->now_ms);
+	m->question = TUI_ASK_NOTHING;
+	tui_go(m, TUI_INSTALL_SCREEN);
+}
+
+static void failed_act(struct tui_model *m, enum tui_action action, const struct tui_row *at)
+{
+	if (action == TUI_ACT_COPY)
+		tui_copy(m, m->work.err.next[0] ? fa_strdup(m->work.err.next) : tui_command(m));
+	if (action != TUI_ACT_NEXT || !at)
+		return;
+	switch (at->index) {
+	case AGAIN: try_again(m); break;
+	case READ_LOG:
+		m->overlay = TUI_LOG_OVERLAY;
+		m->overlay_top = 0;
+		break;
+	case CHANGE: tui_go(m, TUI_TREE_SCREEN); break;
+	default: m->want |= TUI_WANT_QUIT; break;
+	}
+}
+
+static const char *failed_enter(const struct tui_model *m)
+{
+	static const char *const verbs[N_CHOICES] = { "Try again", "Read the log", "Change the plan", "Leave" };
+	int at = m->cursor[TUI_FAILED_SCREEN];
+	return verbs[at < 0 || at >= N_CHOICES ? 0 : at];
+}
+
+const struct tui_screen_def tui_failed_screen = { "Stopped",  failed_rows,  failed_height, failed_draw,
+	                                          failed_act, failed_enter, NULL };

@@ -1,0 +1,227 @@
+/* The goal: where, what for, anything special. The answers are words of the wish. */
+#include "screen.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROW_QUESTION, ROW_ANSWER, ROW_WISH, ROW_BLANK };
+enum { Q_WHERE, Q_USE, Q_SPECIAL, Q_COUNT };
+
+struct answer {
+	const char *title, *text, *hint;
+	const char *value; /* of the wish; NULL: not asked */
+};
+
+static const char *const questions[Q_COUNT] = { "Where should it go?", "What will you do with it?", "Anything special?" };
+
+static const struct answer where[] = {
+	{ "The active environment", "",
+	  "What is there stays; flash-attn is added, and taken out again when a check does not hold.", NULL },
+	{ "A new environment", "named default, made and kept by fainstall", "Nothing that is there already is touched.",
+	  "default" },
+	{ "Another one", "a name, or a folder with a slash in it", "Space asks for the name or the folder.", NULL },
+};
+
+static const struct answer uses[] = {
+	{ "Training", "forward and backward, bf16, head dim 128",
+	  "Compiles in less time; for a wheel this only says what it must hold.", "training" },
+	{ "Inference", "forward only, bf16, head dim 128",
+	  "Compiles in the least time; for a wheel this only says what it must hold.", "inference" },
+	{ "Both", "all that upstream builds", "Every data type, head dim and feature.", NULL },
+};
+
+static const struct answer special[] = {
+	{ "No", "fainstall decides and shows why", "Every decision can still be changed in the tree.", NULL },
+	{ "Yes", "versions, wheel or source, other cards, no network", "Opens the list of everything that can be asked for.",
+	  NULL },
+};
+
+static const struct {
+	const struct answer *v;
+	int n;
+} answers[Q_COUNT] = { { where, 3 }, { uses, 3 }, { special, 2 } };
+
+static bool asks_special(const struct tui_model *m)
+{
+	bool any = m->special;
+	for (int i = 0; i < FA_WISH_COUNT; i++)
+		any |= i != FA_WISH_ENV && i != FA_WISH_PROFILE && fa_wish_get(&m->wish, i);
+	return any;
+}
+
+/* Without an active environment the first answer is not offered. */
+static bool offered(const struct tui_model *m, int question, int i)
+{
+	return question != Q_WHERE || i != 0 || m->start.active_env;
+}
+
+static int marked(const struct tui_model *m, int question)
+{
+	const char *env = fa_wish_get(&m->wish, FA_WISH_ENV), *use = fa_wish_get(&m->wish, FA_WISH_PROFILE);
+	switch (question) {
+	case Q_WHERE:
+		if (!env)
+			return m->start.active_env ? 0 : 1;
+		return strcmp(env, "default") == 0 ? 1 : 2;
+	case Q_USE:
+		return tui_same(use, "training") ? 0 : tui_same(use, "inference") ? 1 : !use || !strcmp(use, "full") ? 2 : -1;
+	default: return asks_special(m);
+	}
+}
+
+static void goal_rows(struct tui_rows *out, const struct tui_model *m)
+{
+	for (int q = 0; q < Q_COUNT; q++) {
+		if (q)
+			tui_rows_add(out, ROW_BLANK, q, 0, false);
+		tui_rows_add(out, ROW_QUESTION, q, 0, false);
+		for (int i = 0; i < answers[q].n; i++)
+			if (offered(m, q, i))
+				tui_rows_add(out, ROW_ANSWER, q, i, true);
+	}
+	for (int i = 0; asks_special(m) && i < FA_WISH_COUNT; i++)
+		if (i != FA_WISH_ENV && i != FA_WISH_PROFILE)
+			tui_rows_add(out, ROW_WISH, i, 0, true);
+}
+
+static const char *text_of(const struct tui_model *m, int question, int i, char *space, size_t size)
+{
+	const char *torch = m->facts ? fa_facts_text(m->facts, FA_FACT_TORCH) : NULL, *env = fa_wish_get(&m->wish, FA_WISH_ENV);
+	if (question != Q_WHERE || (i == 2 && marked(m, Q_WHERE) != 2) || i == 1)
+		return answers[question].v[i].text;
+	if (i == 2)
+		snprintf(space, size, "%s", env);
+	else if (torch && *torch && !env)
+		snprintf(space, size, "torch %s stays; %s", torch, m->start.active_env);
+	else
+		snprintf(space, size, "%s", m->start.active_env);
+	return space;
+}
+
+static void draw_answer(struct tui_grid *g, const struct tui_model *m, const struct tui_row *r, int at)
+{
+	char space[512];
+	const struct answer *a = &answers[r->index].v[r->sub];
+	tui_put(g, at, 3, 7, TUI_TEXT, marked(m, r->index) == r->sub ? "(*)" : "( )");
+	tui_put(g, at, 7, 31, TUI_TEXT, a->title);
+	tui_put_path(g, at, 31, tui_width(m), TUI_TEXT, text_of(m, r->index, r->sub, space, sizeof space));
+}
+
+static void draw_row(struct tui_grid *g, const struct tui_model *m, const struct tui_row *r, int at)
+{
+	if (r->kind == ROW_QUESTION) {
+		tui_putf(g, at, 1, g->cols, TUI_STRONG, "%d  %s", r->index + 1, questions[r->index]);
+	} else if (r->kind == ROW_ANSWER) {
+		draw_answer(g, m, r, at);
+	} else if (r->kind == ROW_WISH) {
+		const struct fa_wish_row *w = fa_wish_row(r->index);
+		const char *value = fa_wish_get(&m->wish, r->index);
+		tui_put(g, at, 7, 20, TUI_TEXT, w->option);
+		tui_put_name(g, at, 20, 42, value ? TUI_STRONG : TUI_DIM, value ? value : "-");
+		tui_put_name(g, at, 43, tui_width(m), TUI_TEXT, w->argument[0] ? w->argument : "yes or -");
+	}
+}
+
+static int goal_height(const struct tui_model *m, const struct tui_rows *rows)
+{
+	(void)rows;
+	return tui_body_end(m) - TUI_BODY - 3;
+}
+
+static void goal_draw(struct tui_grid *g, const struct tui_model *m, const struct tui_rows *rows)
+{
+	char *command = tui_command(m);
+	int end = TUI_BODY + goal_height(m, rows);
+	tui_headline(g, m, "Three questions. Enter takes the marked answers.");
+	tui_draw_list(g, m, rows, TUI_BODY, end, draw_row);
+	tui_put(g, end + 1, 1, 10, TUI_DIM, "Command");
+	tui_put_wrapped(g, end + 1, end + 2, 10, tui_width(m), TUI_TEXT, command);
+	free(command);
+}
+
+static void goal_hint(char *out, size_t size, const struct tui_model *m, const struct tui_row *at)
+{
+	(void)m;
+	if (at && at->kind == ROW_ANSWER)
+		snprintf(out, size, "%s", answers[at->index].v[at->sub].hint);
+	else if (at && at->kind == ROW_WISH)
+		snprintf(out, size, "--%s: %s", fa_wish_row(at->index)->option, fa_wish_row(at->index)->help);
+}
+
+static void edit(struct tui_model *m, enum fa_wish_id id)
+{
+	const char *value = fa_wish_get(&m->wish, id);
+	m->entry_wish = id;
+	snprintf(m->entry, sizeof m->entry, "%s", value ? value : "");
+	m->overlay = TUI_ENTRY_OVERLAY;
+}
+
+static void clear_special(struct tui_model *m)
+{
+	struct fa_strv words = FA_STRV_INIT;
+	for (int i = 0; i < FA_WISH_COUNT; i++) {
+		if ((i != FA_WISH_ENV && i != FA_WISH_PROFILE) || !fa_wish_get(&m->wish, i))
+			continue;
+		fa_strv_pushf(&words, "--%s", fa_wish_row(i)->option);
+		fa_strv_push(&words, fa_wish_get(&m->wish, i));
+	}
+	if (asks_special(m))
+		tui_wish_words(m, &words);
+	m->special = false;
+	fa_strv_release(&words);
+}
+
+static void choose(struct tui_model *m, const struct tui_row *at)
+{
+	const char *value = at->kind == ROW_ANSWER ? answers[at->index].v[at->sub].value : NULL;
+	if (at->kind == ROW_WISH && fa_wish_row(at->index)->kind == FA_WISH_FLAG)
+		tui_wish(m, at->index, fa_wish_get(&m->wish, at->index) ? NULL : "yes");
+	else if (at->kind == ROW_WISH)
+		edit(m, at->index);
+	else if (at->index == Q_WHERE && at->sub == 2)
+		edit(m, FA_WISH_ENV);
+	else if (at->index == Q_WHERE)
+		tui_wish(m, FA_WISH_ENV, m->start.active_env ? value : NULL);
+	else if (at->index == Q_USE)
+		tui_wish(m, FA_WISH_PROFILE, value);
+	else if (at->sub == 0)
+		clear_special(m);
+	else
+		m->special = true;
+}
+
+/* Tab: the marked answer of the next question. */
+static void next_question(struct tui_model *m, const struct tui_row *at)
+{
+	struct tui_rows rows = { 0 };
+	int question = !at ? 0 : at->kind == ROW_WISH ? 0 : (at->index + 1) % Q_COUNT;
+	goal_rows(&rows, m);
+	for (size_t i = 0; i < rows.n; i++)
+		if (rows.v[i].kind == ROW_ANSWER && rows.v[i].index == question &&
+		    (marked(m, question) < 0 || rows.v[i].sub == marked(m, question)))
+			m->cursor[m->screen] = (int)i;
+	tui_rows_release(&rows);
+}
+
+static void goal_act(struct tui_model *m, enum tui_action action, const struct tui_row *at)
+{
+	switch (action) {
+	case TUI_ACT_NEXT: tui_go(m, TUI_TREE_SCREEN); break;
+	case TUI_ACT_BACK: tui_go(m, TUI_MACHINE_SCREEN); break;
+	case TUI_ACT_NEXT_PART: next_question(m, at); break;
+	case TUI_ACT_COPY: tui_copy(m, tui_command(m)); break;
+	case TUI_ACT_CHOOSE:
+		if (at)
+			choose(m, at);
+		break;
+	default: break;
+	}
+}
+
+static const char *goal_enter(const struct tui_model *m)
+{
+	return m->reading ? NULL : "Continue";
+}
+
+const struct tui_screen_def tui_goal_screen = { "Goal", goal_rows, goal_height, goal_draw, goal_act, goal_enter, goal_hint };
