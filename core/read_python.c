@@ -1,0 +1,619 @@
+/* Parsers: Python, its packages, torch. */
+#include "buf.h"
+#include "json.h"
+#include "read.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void set_text(struct fa_reading *r, enum fa_fact id, const char *text)
+{
+	fa_facts_set_text(r->out, id, text, r->origin);
+}
+
+/* ---- python -VV */
+
+/* "cp311", "cp313t"; "pp310" for PyPy. The m of old ones is not needed by any torch that matters. */
+static char *python_abi(const char *version, const char *text)
+{
+	int major = 0, minor = 0;
+	bool pypy = strstr(text, "PyPy") != NULL;
+
+	if (sscanf(version, "%d.%d", &major, &minor) != 2)
+		return NULL;
+	return fa_strf("%s%d%d%s", pypy ? "pp" : "cp", major, minor, fa_read_find(text, "free-threading") ? "t" : "");
+}
+
+/* "Python 3.12.10 (tags/v3.12.10:0cc8128, …) [MSC v.1943 64 bit (AMD64)]": only there is the system named. */
+static void python_platform(struct fa_reading *r)
+{
+	if (!strstr(r->text, "[MSC v."))
+		return;
+	set_text(r, FA_FACT_OS, "windows");
+	set_text(r, FA_FACT_MACHINE, strstr(r->text, "(ARM64)") ? "aarch64" : "x86_64");
+}
+
+static char *python_version_of(const char *line)
+{
+	bool bare = isdigit((unsigned char)line[0]) && line[strspn(line, "0123456789.")] == '\0';
+	const char *p = !strncmp(line, "Python ", 7) ? line + 7 : bare ? line : NULL;
+	char *version = p && isdigit((unsigned char)*p) ? fa_read_version(p, true) : NULL, *plus;
+
+	plus = version ? strchr(version, '+') : NULL;
+	if (plus)
+		*plus = '\0';
+	return version;
+}
+
+void fa_read_python(struct fa_reading *r)
+{
+	for (size_t i = 0; i < r->lines->n; i++) {
+		char *version = python_version_of(r->lines->v[i]);
+		char *abi = version ? python_abi(version, r->text) : NULL;
+
+		if (abi) {
+			set_text(r, FA_FACT_PYTHON, version);
+			set_text(r, FA_FACT_PYTHON_ABI, abi);
+			python_platform(r);
+			free(version);
+			free(abi);
+			return;
+		}
+		free(version);
+	}
+	fa_read_unusable(r, "version of Python");
+}
+
+/* ---- pip debug --verbose */
+
+/* "manylinux_2_36_x86_64", "win_amd64", "macosx_14_0_arm64", "musllinux_1_2_aarch64", "linux_x86_64" */
+static void tag_platform(struct fa_reading *r, const char *platform)
+{
+	int major = 0, minor = 0;
+	bool windows = !strncmp(platform, "win", 3), mac = !strncmp(platform, "macosx", 6);
+	char *version;
+
+	set_text(r, FA_FACT_OS, windows ? "windows" : mac ? "darwin" : "linux");
+	if (strstr(platform, "x86_64") || strstr(platform, "amd64"))
+		set_text(r, FA_FACT_MACHINE, "x86_64");
+	else if (strstr(platform, "aarch64") || strstr(platform, "arm64"))
+		set_text(r, FA_FACT_MACHINE, "aarch64");
+	if (!strncmp(platform, "musllinux", 9))
+		set_text(r, FA_FACT_GLIBC, "");
+	if (sscanf(platform, "manylinux_%d_%d", &major, &minor) != 2)
+		return;
+	version = fa_strf("%d.%d", major, minor); /* the first tag is the newest */
+	set_text(r, FA_FACT_GLIBC, version);
+	free(version);
+}
+
+/* "cp313-cp313t-manylinux_2_36_x86_64" */
+static bool read_tag(struct fa_reading *r, const char *line)
+{
+	struct fa_strv parts = FA_STRV_INIT;
+	bool is_tag;
+
+	fa_strv_split(&parts, line, "-");
+	is_tag = parts.n == 3 && strlen(parts.v[0]) >= 3 && islower((unsigned char)parts.v[0][0]) &&
+	         islower((unsigned char)parts.v[0][1]) && isdigit((unsigned char)parts.v[0][2]) && !strchr(line, ' ');
+	if (is_tag) {
+		if (!strncmp(parts.v[1], "cp", 2) || !strncmp(parts.v[1], "pypy", 4))
+			set_text(r, FA_FACT_PYTHON_ABI, parts.v[1]);
+		else
+			is_tag = false;
+		tag_platform(r, parts.v[2]);
+	}
+	fa_strv_release(&parts);
+	return is_tag;
+}
+
+static void read_debug_line(struct fa_reading *r, const char *line)
+{
+	const char *value = fa_read_value(line, "pip version");
+	char *version = NULL;
+
+	if (value && !strncmp(value, "pip ", 4)) {
+		version = fa_read_version(value, false);
+		fa_facts_set_text(r->out, FA_FACT_PIP, version, r->origin);
+	}
+	value = fa_read_value(line, "sys.version");
+	if (value && isdigit((unsigned char)*value)) {
+		free(version);
+		version = fa_read_version(value, true);
+		fa_facts_set_text(r->out, FA_FACT_PYTHON, version, r->origin);
+	}
+	free(version);
+}
+
+void fa_read_pip_debug(struct fa_reading *r)
+{
+	bool tag = false;
+
+	for (size_t i = 0; i < r->lines->n && !tag; i++) {
+		const char *line = r->lines->v[i] + strspn(r->lines->v[i], " \t");
+
+		read_debug_line(r, line);
+		tag = read_tag(r, line);
+	}
+	if (!tag)
+		fa_read_unusable(r, "tag such as cp311-cp311-manylinux_2_36_x86_64");
+}
+
+/* ---- torch's version */
+
+/* "130" -> "13.0", "1210" -> "12.10" */
+static char *cuda_of_digits(const char *digits)
+{
+	size_t n = strspn(digits, "0123456789");
+
+	return n >= 3 && n <= 4 ? fa_strf("%.2s.%.*s", digits, (int)n - 2, digits + 2) : NULL;
+}
+
+void fa_read_torch_version(struct fa_facts *out, const char *version, const char *origin)
+{
+	const char *label = strchr(version, '+');
+	char *cuda = NULL, *hip = NULL;
+
+	fa_facts_set_text(out, FA_FACT_TORCH, version, origin);
+	if (!label)
+		return;
+	label++;
+	if (!strncmp(label, "cu", 2))
+		cuda = cuda_of_digits(label + 2);
+	if (!strncmp(label, "rocm", 4))
+		hip = fa_read_version(label + 4, false);
+	if (cuda || hip || !strncmp(label, "cpu", 3) || !strncmp(label, "xpu", 3)) {
+		fa_facts_set_text(out, FA_FACT_TORCH_CUDA, cuda ? cuda : "", origin);
+		fa_facts_set_text(out, FA_FACT_TORCH_HIP, hip ? hip : "", origin);
+	}
+	free(cuda);
+	free(hip);
+}
+
+/* ---- packages */
+
+static char *normal_name(const char *name)
+{
+	struct fa_buf b = FA_BUF_INIT;
+
+	for (; *name; name++) {
+		bool separator = strchr("-_.", *name) != NULL;
+
+		if (!separator)
+			fa_buf_addc(&b, (char)tolower((unsigned char)*name));
+		else if (b.len && b.data[b.len - 1] != '-')
+			fa_buf_addc(&b, '-');
+	}
+	return b.data ? fa_buf_detach(&b) : fa_strdup("");
+}
+
+static const struct {
+	const char *name;
+	enum fa_fact fact;
+} packages[] = {
+	{ "torch", FA_FACT_TORCH },
+	{ "flash-attn", FA_FACT_FLASH_ATTN },
+	{ "flash-attn-3", FA_FACT_FLASH_ATTN_3 },
+	{ "flashattn-hopper", FA_FACT_FLASH_ATTN_3 }, /* what setup.py called it first */
+	{ "tokenspeed-fa3", FA_FACT_FLASH_ATTN_3 },   /* installs flash_attn_interface under FA3's own names */
+	{ "flash-attn-4", FA_FACT_FLASH_ATTN_4 },
+	{ "triton", FA_FACT_TRITON },
+	{ "pytorch-triton", FA_FACT_TRITON },
+	{ "pytorch-triton-rocm", FA_FACT_TRITON },
+	{ "triton-rocm", FA_FACT_TRITON },
+	{ "triton-windows", FA_FACT_TRITON },
+	{ "pip", FA_FACT_PIP },
+	{ "uv", FA_FACT_UV },
+	{ "ninja", FA_FACT_NINJA },
+};
+
+static void packaged_cuda(struct fa_facts *out, const char *version, const char *origin)
+{
+	int major, minor;
+	char *cuda;
+
+	if (fa_facts_has(out, FA_FACT_TORCH_CUDA) || sscanf(version, "%d.%d", &major, &minor) != 2)
+		return;
+	cuda = fa_strf("%d.%d", major, minor);
+	fa_facts_set_text(out, FA_FACT_TORCH_CUDA, cuda, origin);
+	fa_facts_doubt(out, FA_FACT_TORCH_CUDA, "by the CUDA runtime package beside torch, not by torch itself");
+	free(cuda);
+}
+
+void fa_read_package(struct fa_facts *out, const char *name, const char *version, const char *origin)
+{
+	char *normal = normal_name(name);
+
+	for (size_t i = 0; i < sizeof(packages) / sizeof(*packages); i++)
+		if (!strcmp(packages[i].name, normal)) {
+			if (packages[i].fact == FA_FACT_TORCH)
+				fa_read_torch_version(out, version, origin);
+			else
+				fa_facts_set_text(out, packages[i].fact, version, origin);
+		}
+	if (!strcmp(normal, "nvidia-cuda-runtime") || !strncmp(normal, "nvidia-cuda-runtime-cu", 22))
+		packaged_cuda(out, version, origin);
+	free(normal);
+}
+
+/* ---- pip list, pip freeze, pip list --format=json, uv pip list, conda list */
+
+/* conda's build text: "py3.11_cuda12.4_cudnn9.1.0_0", "cuda126_mkl_py312…", "cpu_mkl_…" */
+static void conda_torch(struct fa_facts *out, const char *version, const char *build, const char *origin)
+{
+	const char *p = build ? strstr(build, "cuda") : NULL;
+	char *cuda = NULL;
+
+	fa_read_torch_version(out, version, origin);
+	if (p && isdigit((unsigned char)p[4]))
+		cuda = p[4 + strspn(p + 4, "0123456789")] == '.' ? fa_read_version(p, false) : cuda_of_digits(p + 4);
+	if (cuda)
+		fa_facts_set_text(out, FA_FACT_TORCH_CUDA, cuda, origin);
+	else if (build && strstr(build, "cpu"))
+		fa_facts_set_text(out, FA_FACT_TORCH_CUDA, "", origin);
+	free(cuda);
+}
+
+static bool is_version(const char *word)
+{
+	return isdigit((unsigned char)word[0]) &&
+	       word[strspn(word, "0123456789.abcdefghijklmnopqrstuvwxyz+!_-ABCDEFGHIJKLMNOPQRSTUVWXYZ")] == '\0';
+}
+
+static bool is_name(const char *word)
+{
+	return isalpha((unsigned char)word[0]) &&
+	       word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")] == '\0';
+}
+
+/* "name==1.2", "name @ file:///…/name-1.2-cp311….whl" */
+static bool frozen_line(struct fa_facts *out, const char *line, const char *origin)
+{
+	const char *equals = strstr(line, "=="), *at = strstr(line, " @ "), *base, *dash;
+	char *name = NULL, *version = NULL;
+
+	if (equals && equals > line) {
+		name = fa_strndup(line, (size_t)(equals - line));
+		version = fa_strndup(equals + 2, strcspn(equals + 2, " ;\\"));
+	} else if (at && at > line && strstr(at, ".whl")) {
+		name = fa_strndup(line, (size_t)(at - line));
+		base = strrchr(at, '/') ? strrchr(at, '/') + 1 : at + 3;
+		dash = strchr(base, '-');
+		version = dash ? fa_strndup(dash + 1, strcspn(dash + 1, "-")) : NULL;
+		for (char *p = version; p && *p; p++)
+			if (!strncmp(p, "%2B", 3)) { /* the + of a label, in a URL */
+				*p = '+';
+				memmove(p + 1, p + 3, strlen(p + 3) + 1);
+			}
+	}
+	if (name && version && is_name(name) && is_version(version))
+		fa_read_package(out, name, version, origin);
+	else
+		free(version), version = NULL;
+	free(name);
+	free(version);
+	return equals != NULL || at != NULL;
+}
+
+static bool listed_line(struct fa_facts *out, const char *line, const char *origin)
+{
+	struct fa_strv words = FA_STRV_INIT;
+	bool is;
+
+	fa_strv_split(&words, line, " \t");
+	is = words.n >= 2 && words.n <= 5 && is_name(words.v[0]) && is_version(words.v[1]);
+	if (is && words.n >= 3 && (!strcmp(words.v[0], "pytorch") || !strcmp(words.v[0], "torch")) && strchr(words.v[2], '_'))
+		conda_torch(out, words.v[1], words.v[2], origin);
+	else if (is)
+		fa_read_package(out, words.v[0], words.v[1], origin);
+	fa_strv_release(&words);
+	return is;
+}
+
+static bool read_json_list(struct fa_reading *r)
+{
+	const char *from = r->text + strspn(r->text, " \t\n");
+	struct fa_json *j = NULL;
+	bool any = false;
+
+	if (*from != '[' || fa_json_parse(&j, from, strlen(from), "pip list", NULL) < 0)
+		return false;
+	fa_json_each (e, j) {
+		const char *name = fa_json_get_string(e, "name"), *version = fa_json_get_string(e, "version");
+
+		if (name && version)
+			fa_read_package(r->out, name, version, r->origin);
+		any = any || (name && version);
+	}
+	fa_json_free(j);
+	return any;
+}
+
+/* A list of everything also says what is not there. */
+static void rest_is_not_there(struct fa_reading *r)
+{
+	for (size_t i = 0; i < sizeof(packages) / sizeof(*packages); i++)
+		if (!r->out->v[packages[i].fact].known && packages[i].fact != FA_FACT_UV && packages[i].fact != FA_FACT_NINJA &&
+		    packages[i].fact != FA_FACT_PIP)
+			set_text(r, packages[i].fact, "");
+}
+
+static bool is_complete(const struct fa_strv *lines)
+{
+	for (size_t i = 0; i < lines->n; i++)
+		if (!strncmp(lines->v[i], "Package ", 8) || !strncmp(lines->v[i], "# packages in environment", 25))
+			return true;
+	return false;
+}
+
+void fa_read_pip_list(struct fa_reading *r)
+{
+	bool any = read_json_list(r), json = any;
+
+	for (size_t i = 0; i < r->lines->n && !json; i++) {
+		const char *line = r->lines->v[i];
+
+		if (*line == '#' || *line == '[' || !strncmp(line, "WARNING", 7))
+			continue;
+		any = frozen_line(r->out, line, r->origin) || listed_line(r->out, line, r->origin) || any;
+	}
+	if (!any) {
+		fa_read_unusable(r, "package");
+		return;
+	}
+	/* the CUDA runtime says something about torch only where torch is */
+	if (!fa_facts_has(r->out, FA_FACT_TORCH))
+		fa_facts_forget(r->out, FA_FACT_TORCH_CUDA);
+	if (json || is_complete(r->lines))
+		rest_is_not_there(r);
+}
+
+/* ---- python -c 'import torch; print(torch.__version__, torch.version.cuda, torch._C._GLIBCXX_USE_CXX11_ABI)' */
+
+static bool torch_line(struct fa_reading *r, const char *line)
+{
+	struct fa_strv words = FA_STRV_INIT;
+	bool is;
+
+	fa_strv_split(&words, line, " \t,()'");
+	is = words.n >= 2 && is_version(words.v[0]) && strchr(words.v[0], '.') &&
+	     (isdigit((unsigned char)words.v[1][0]) || !strcmp(words.v[1], "None"));
+	if (is) {
+		fa_read_torch_version(r->out, words.v[0], r->origin);
+		if (strcmp(words.v[1], "None") != 0) {
+			set_text(r, FA_FACT_TORCH_CUDA, words.v[1]);
+			set_text(r, FA_FACT_TORCH_HIP, "");
+		} else {
+			set_text(r, FA_FACT_TORCH_CUDA, "");
+		}
+		if (words.n >= 3 && (!strcmp(words.v[2], "True") || !strcmp(words.v[2], "False")))
+			fa_facts_set_bool(r->out, FA_FACT_TORCH_CXX11ABI, words.v[2][0] == 'T', r->origin);
+	}
+	fa_strv_release(&words);
+	return is;
+}
+
+void fa_read_torch(struct fa_reading *r)
+{
+	for (size_t i = 0; i < r->lines->n; i++)
+		if (torch_line(r, r->lines->v[i]))
+			return;
+	if (fa_read_find(r->text, "No module named 'torch'") || fa_read_find(r->text, "No module named torch")) {
+		set_text(r, FA_FACT_TORCH, "");
+		return;
+	}
+	fa_read_unusable(r, "version of torch");
+}
+
+/* ---- collect_env */
+
+static bool told(const char *value)
+{
+	return value && *value && strcmp(value, "N/A") != 0 && strcmp(value, "None") != 0 && strcmp(value, "No CUDA") != 0 &&
+	       strncmp(value, "Could not", 9) != 0;
+}
+
+/* HIP counts builds where ROCm counts patches: 6.3.42131 is of ROCm 6.3.x. */
+static void drop_build_number(char *version)
+{
+	char *dot = strchr(version, '.');
+
+	dot = dot ? strchr(dot + 1, '.') : NULL;
+	if (dot && atoi(dot + 1) >= 1000)
+		*dot = '\0';
+}
+
+/* A value that is a version, or told to be none. */
+static void collect_version(struct fa_reading *r, enum fa_fact id, const char *value)
+{
+	char *version = told(value) ? fa_read_version(value, false) : NULL;
+
+	if (version)
+		drop_build_number(version);
+	if (version)
+		set_text(r, id, version);
+	else if (value && (!strcmp(value, "N/A") || !strcmp(value, "None")))
+		set_text(r, id, "");
+	free(version);
+}
+
+static void collect_torch(struct fa_reading *r, const char *line)
+{
+	const char *value = fa_read_value(line, "PyTorch version");
+
+	if (told(value))
+		fa_read_torch_version(r->out, value, r->origin);
+	else if (value && !strcmp(value, "N/A"))
+		set_text(r, FA_FACT_TORCH, "");
+	collect_version(r, FA_FACT_TORCH_CUDA, fa_read_value(line, "CUDA used to build PyTorch"));
+	collect_version(r, FA_FACT_TORCH_HIP, fa_read_value(line, "ROCM used to build PyTorch"));
+}
+
+static void collect_python(struct fa_reading *r, const char *value)
+{
+	char *version = told(value) ? fa_read_version(value, true) : NULL, *abi;
+
+	if (!version)
+		return;
+	abi = python_abi(version, value);
+	set_text(r, FA_FACT_PYTHON, version);
+	if (abi)
+		set_text(r, FA_FACT_PYTHON_ABI, abi);
+	free(abi);
+	free(version);
+}
+
+/* "Ubuntu 20.04.6 LTS (x86_64)", "Debian GNU/Linux 12 (bookworm) (x86_64)", "Microsoft Windows 11 Pro (10.0.22631 64-bit)" */
+static void collect_os(struct fa_reading *r, const char *value)
+{
+	static const struct {
+		const char *said, *id;
+	} distros[] = { { "Ubuntu", "ubuntu" },   { "Debian", "debian" },     { "CentOS", "centos" },
+		        { "Red Hat", "rhel" },    { "Rocky", "rocky" },       { "AlmaLinux", "almalinux" },
+		        { "Fedora", "fedora" },   { "Amazon Linux", "amzn" }, { "openSUSE", "opensuse" },
+		        { "SUSE Linux", "sles" }, { "Arch Linux", "arch" },   { "Linux Mint", "linuxmint" },
+		        { "Manjaro", "manjaro" }, { "Pop!_OS", "pop" },       { "Azure Linux", "azurelinux" },
+		        { "Oracle Linux", "ol" } };
+	char *version;
+
+	if (!told(value))
+		return;
+	if (strstr(value, "Windows") || strstr(value, "macOS")) {
+		set_text(r, FA_FACT_OS, strstr(value, "Windows") ? "windows" : "darwin");
+		return;
+	}
+	set_text(r, FA_FACT_OS, "linux");
+	if (strstr(value, "x86_64") || strstr(value, "aarch64"))
+		set_text(r, FA_FACT_MACHINE, strstr(value, "x86_64") ? "x86_64" : "aarch64");
+	for (size_t i = 0; i < sizeof(distros) / sizeof(*distros); i++) {
+		if (!strstr(value, distros[i].said))
+			continue;
+		set_text(r, FA_FACT_DISTRO, distros[i].id);
+		version = fa_read_version(value, false);
+		if (version && strchr(version, '.') && strchr(strchr(version, '.') + 1, '.') && i == 0)
+			*strrchr(version, '.') = '\0'; /* Ubuntu's VERSION_ID has no point release */
+		if (version)
+			set_text(r, FA_FACT_DISTRO_VERSION, version);
+		free(version);
+		return;
+	}
+}
+
+static void collect_compiler(struct fa_reading *r, const char *value)
+{
+	char *rest = told(value) ? fa_read_outside_parentheses(value) : NULL,
+	     *version = rest ? fa_read_version(rest, false) : NULL;
+	char *text = version ? fa_strf("gcc %s", version) : NULL;
+
+	if (text)
+		set_text(r, FA_FACT_CC, text);
+	free(text);
+	free(version);
+	free(rest);
+}
+
+static void collect_toolkit(struct fa_reading *r, const char *value)
+{
+	char *version = told(value) ? fa_read_version(value, false) : NULL;
+
+	if (version) {
+		fa_facts_add_toolkit(r->out, "cuda", version, NULL);
+		r->out->toolkits_origin = fa_strdup(r->origin);
+	} else if (value && !strncmp(value, "Could not", 9)) {
+		r->out->toolkits_known = true; /* nvcc was looked for */
+	}
+	free(version);
+}
+
+static void collect_card(struct fa_reading *r, const char *name)
+{
+	const char *gfx = strstr(name, "(gfx");
+	struct fa_gpu *g = fa_facts_add_gpu(r->out);
+
+	g->vendor = fa_strdup(gfx || strstr(name, "AMD") || strstr(name, "Radeon") ? "amd" : "nvidia");
+	if (gfx) {
+		char *arch = fa_strndup(gfx + 1, strcspn(gfx + 1, ":) "));
+
+		fa_gpu_set(&g->arch, arch);
+		free(arch);
+	}
+	fa_read_card_name(g, name, gfx ? (size_t)(gfx - name) : strlen(name));
+	if (!r->out->gpus_origin)
+		r->out->gpus_origin = fa_strdup(r->origin);
+}
+
+/* "GPU 0: NVIDIA A800 80GB PCIe" on lines of their own, or one name behind the label. */
+static void collect_cards(struct fa_reading *r, const char *line)
+{
+	const char *value = fa_read_value(line, "GPU models and configuration"), *p = line + strspn(line, " \t");
+	char *end;
+
+	if (value && !strncmp(value, "GPU ", 4))
+		p = value;
+	else if (told(value)) {
+		collect_card(r, value);
+		return;
+	}
+	if (strncmp(p, "GPU ", 4) != 0 || !isdigit((unsigned char)p[4]))
+		return;
+	strtol(p + 4, &end, 10);
+	if (*end == ':' && end[1] == ' ')
+		collect_card(r, end + 2);
+}
+
+/* The processor's part is an lscpu; "Python platform: Linux-5.15.0-91-generic-x86_64-with-glibc2.35" */
+static void collect_machine(struct fa_reading *r, const char *line)
+{
+	const char *value = fa_read_value(line, "CPU(s)");
+	long cores = value ? strtol(value, NULL, 10) : 0;
+
+	if (cores > 0 && cores < 1 << 20)
+		fa_facts_set_number(r->out, FA_FACT_CORES, cores, r->origin);
+	value = fa_read_value(line, "Libc version");
+	if (value && !strncmp(value, "glibc-", 6))
+		set_text(r, FA_FACT_GLIBC, value + 6);
+	value = fa_read_value(line, "Python platform");
+	if (value && strstr(value, "microsoft"))
+		fa_facts_set_bool(r->out, FA_FACT_WSL, true, r->origin);
+}
+
+static void collect_package(struct fa_reading *r, const char *line)
+{
+	const char *p = line + strspn(line, " \t");
+
+	if (!strncmp(p, "[pip3] ", 7) || !strncmp(p, "[pip] ", 6))
+		frozen_line(r->out, strchr(p, ' ') + 1, r->origin);
+	else if (!strncmp(p, "[conda] ", 8))
+		listed_line(r->out, p + 8, r->origin);
+	else if (strchr(p, '=') && isupper((unsigned char)*p)) {
+		char *name = fa_strndup(p, strcspn(p, "="));
+
+		if (fa_read_env_wanted(name))
+			fa_facts_add_env(r->out, name, strchr(p, '=') + 1);
+		free(name);
+	}
+}
+
+void fa_read_collect_env(struct fa_reading *r)
+{
+	for (size_t i = 0; i < r->lines->n; i++) {
+		const char *line = r->lines->v[i];
+
+		collect_package(r, line);
+		collect_torch(r, line);
+		collect_os(r, fa_read_value(line, "OS"));
+		collect_compiler(r, fa_read_value(line, "GCC version"));
+		collect_python(r, fa_read_value(line, "Python version"));
+		collect_toolkit(r, fa_read_value(line, "CUDA runtime version"));
+		if (told(fa_read_value(line, "Nvidia driver version")))
+			collect_version(r, FA_FACT_DRIVER, fa_read_value(line, "Nvidia driver version"));
+		if (told(fa_read_value(line, "HIP runtime version")))
+			collect_version(r, FA_FACT_ROCM, fa_read_value(line, "HIP runtime version"));
+		collect_cards(r, line);
+		collect_machine(r, line);
+	}
+	if (!r->out->v[FA_FACT_TORCH].known && !r->out->v[FA_FACT_PYTHON].known && !r->out->v[FA_FACT_OS].known)
+		fa_read_unusable(r, "PyTorch version");
+}
