@@ -26,6 +26,9 @@
 #include "facts.h"
 #include "plan.h"
 
+#include <stdbool.h>
+
+struct fa_environment;
 struct fa_lock;
 struct fa_report;
 
@@ -33,14 +36,24 @@ struct fa_execute_opts {
 	const struct fa_plan *plan;
 	const struct fa_facts *facts;
 	const struct fa_lock *lock; /* reproduce exactly this; NULL: first time */
+	const char *wheels;         /* the folder `wheels` beside that lock; NULL: none */
 	bool frozen;                /* anything not exactly as locked is FA_INTEGRITY */
 	bool rebuild;               /* do not reuse a wheel of the wheelhouse */
 	const volatile int *cancel;
 	const char *log_path; /* the full log of this run */
 };
 
-/* `lock_out` gets what was pinned and built (packages, hashes, source, flags), `report` times and peaks of each step. */
-int fa_execute(struct fa_lock *lock_out, struct fa_report *report, const struct fa_execute_opts *opts,
-               const struct fa_sink *sink, struct fa_err *err);
+struct fa_execute_result {
+	char *wheel;     /* the wheel installed, where it is kept; NULL: none; the caller's */
+	char sha256[65]; /* of it */
+	char *cuda_home; /* CUDA folder that the build used; NULL: none; the caller's */
+	bool built;      /* it is one of ours: belongs into `wheels` beside a lock */
+	bool as_locked;  /* all that was installed is what the given lock says, byte for byte */
+};
+
+/* `lock_out` gets what was pinned and built (packages, hashes, source, flags), `report` times and peaks of each step. `env` is
+ * opened by the first step and left open: the caller commits it once verification has passed, or undoes it. */
+int fa_execute(struct fa_execute_result *out, struct fa_environment *env, struct fa_lock *lock_out, struct fa_report *report,
+               const struct fa_execute_opts *opts, const struct fa_sink *sink, struct fa_err *err);
 
 #endif
