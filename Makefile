@@ -71,7 +71,11 @@ $(BUILD)/libtui.a: $(call obj,$(TUI))
 	@mkdir -p $(@D) && rm -f $@
 	@$(if $^,$(AR) rcs $@ $^,printf '!<arch>\n' >$@)
 
-$(BUILD)/fainstall: $(call obj,$(CLI)) $(BUILD)/libtui.a $(BUILD)/libcore.a
+$(BUILD)/libcli.a: $(call obj,$(filter-out cli/main.c,$(CLI)))
+	@rm -f $@
+	@$(AR) rcs $@ $^
+
+$(BUILD)/fainstall: $(BUILD)/cli/main.o $(BUILD)/libcli.a $(BUILD)/libtui.a $(BUILD)/libcore.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_MAIN)
 
@@ -101,6 +105,10 @@ REPLAY_BINS = $(patsubst %.c,$(BUILD)/%,$(FUZZ))
 tests: all $(TEST_BINS) $(REPLAY_BINS)
 	@printf '%s\n' $(TEST_BINS) >$(BUILD)/tests.list
 	@printf '%s\n' $(REPLAY_BINS) >$(BUILD)/replays.list
+
+$(BUILD)/tests/cli/%_test: $(BUILD)/tests/cli/%_test.o $(BUILD)/libcli.a $(BUILD)/libtui.a $(BUILD)/libcore.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_MAIN) $(LIBS_TEST)
 
 $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(BUILD)/libtui.a $(BUILD)/libcore.a
 	$(call say,LD,$@)

@@ -69,6 +69,9 @@ int cli_facts(struct fa_facts *out, const struct cli *c, struct fa_err *err);
 /* Colour on this stream: --color, NO_COLOR, terminal. */
 bool cli_color(const struct cli *c, int fd);
 
+/* The error in one line on stderr, the next step in a second one. */
+void cli_say_error(const struct cli *c, const struct fa_err *err);
+
 /* A command returns 0 with *status the exit status, or -1 with err, which main() prints. */
 int cli_detect(const struct cli *c, int *status, struct fa_err *err);
 int cli_matrix(const struct cli *c, int *status, struct fa_err *err);

@@ -4,16 +4,13 @@
 
 #include "cli.h"
 
-#include <time.h>
-
 struct cli_front {
 	void (*show)(struct cli_front *f, const struct fa_event *e);
+	double (*now)(void); /* seconds that only grow; tests bring their own */
 	const struct fa_plan *plan;
 	bool terminal, color, quiet;
 	bool open_line;       /* a progress line stands without its end */
-	double last_progress; /* when the last one was printed, seconds of the monotonic clock; 0 never */
-	int step;
-	int checks[FA_OUTCOME_NOT_RUN + 1];
+	double last_progress; /* when the last one was printed, by now(); 0 never */
 };
 
 void cli_front_plain(struct cli_front *out, const struct cli *c, const struct fa_plan *plan); /* calm lines */

@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { INDENT = 8 };
 
-static double now(void)
+static double monotonic(void)
 {
 	struct timespec t;
 
@@ -73,8 +74,7 @@ static void show_step_begin(struct cli_front *f, const struct fa_event *e, struc
 {
 	size_t n = f->plan ? f->plan->n_steps : 0;
 
-	f->step = e->step;
-	f->last_progress = now();
+	f->last_progress = f->now();
 	if (e->step >= 0 && (size_t)e->step < n)
 		fa_buf_addf(line, "[%d/%zu] ", e->step + 1, n);
 	fa_buf_adds(line, e->text[0] ? e->text : e->id);
@@ -121,7 +121,7 @@ static int columns(void)
 static void show_progress(struct cli_front *f, const struct fa_event *e)
 {
 	struct fa_buf line = FA_BUF_INIT;
-	double t = now();
+	double t = f->now();
 
 	if (t - f->last_progress < (f->terminal ? 1.0 : 10.0))
 		return;
@@ -163,9 +163,8 @@ static void show_unit_end(struct cli_front *f, const struct fa_event *e, struct 
 		fa_buf_addf(line, ", %.1f GiB", (double)e->peak_mib / 1024);
 }
 
-static void show_check(struct cli_front *f, const struct fa_event *e, struct fa_buf *line)
+static void show_check(const struct cli_front *f, const struct fa_event *e, struct fa_buf *line)
 {
-	f->checks[e->status]++;
 	fa_buf_addf(line, "%*s", INDENT, "");
 	word(line, f, e->status);
 	fa_buf_addf(line, " %s", e->id);
@@ -202,7 +201,7 @@ static void show(struct cli_front *f, const struct fa_event *e)
 		if (e->code == FA_OK && e->text[0])
 			fa_buf_addf(&line, "\n%s", e->text);
 		break;
-	case FA_EVENT_PLAN:
+	case FA_EVENT_PLAN: fa_buf_adds(&line, e->text); break;
 	case FA_EVENT_UNIT_BEGIN:
 	case FA_EVENT_LOG:
 	case FA_EVENT_ERROR:
@@ -215,7 +214,7 @@ static void show(struct cli_front *f, const struct fa_event *e)
 
 void cli_front_plain(struct cli_front *out, const struct cli *c, const struct fa_plan *plan)
 {
-	*out = (struct cli_front){ .show = show, .plan = plan, .step = -1 };
+	*out = (struct cli_front){ .show = show, .now = monotonic, .plan = plan };
 	out->terminal = isatty(STDOUT_FILENO);
 	out->color = cli_color(c, STDOUT_FILENO);
 	out->quiet = c->v[CLI_OPT_QUIET] != NULL;
