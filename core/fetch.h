@@ -13,6 +13,8 @@ struct fa_fetch_opts {
 	const char *path;           /* where it ends up; PATH.part and PATH.part.meta meanwhile */
 	const char *sha256;         /* 64 hex digits; NULL: first seen, its hash is returned */
 	int64_t size;               /* bytes; -1 unknown */
+	const char *ca_file;        /* certificates; NULL: SSL_CERT_FILE, CURL_CA_BUNDLE, …, else the system's */
+	const char *accept;         /* Accept header; NULL: anything */
 	unsigned silence_s;         /* gives up below 1 KiB/s for so long; 0: 30 */
 	unsigned tries;             /* in all, without real progress between; 0: 5 */
 	const volatile int *cancel; /* becomes non-zero: stop within 200 ms, the part is kept; NULL: never */

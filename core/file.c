@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 int fa_file_read(struct fa_buf *out, const char *path, size_t max, struct fa_err *err)
@@ -110,23 +112,29 @@ bool fa_file_is_executable(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
+/* 0 or the system's reason. */
+static int make_folder(const char *path)
+{
+	int why = mkdir(path, 0777) < 0 ? errno : 0;
+
+	return why && fa_file_is_dir(path) ? 0 : why;
+}
+
 int fa_file_mkdirs(const char *path, struct fa_err *err)
 {
 	char *p = fa_strdup(path);
-	int rc = 0;
+	int why = 0;
 
-	for (char *slash = p + 1; rc == 0 && (slash = strchr(slash, '/')); slash++) {
+	for (char *slash = p + (*p == '/'); !why && (slash = strchr(slash, '/')); slash++) {
 		*slash = '\0';
-		if (mkdir(p, 0777) < 0 && errno != EEXIST && !fa_file_is_dir(p))
-			rc = -1;
+		why = make_folder(p);
 		*slash = '/';
 	}
-	if (rc == 0 && mkdir(p, 0777) < 0 && !fa_file_is_dir(p))
-		rc = -1;
-	if (rc < 0)
-		fa_err_set(err, FA_MACHINE, "%s: the folder cannot be made: %s", path, strerror(errno));
+	why = why ? why : make_folder(p);
+	if (why)
+		fa_err_set(err, FA_MACHINE, "%s: the folder cannot be made: %s", path, strerror(why));
 	free(p);
-	return rc;
+	return why ? -1 : 0;
 }
 
 static int remove_at(int parent, const char *name)
@@ -139,7 +147,7 @@ static int remove_at(int parent, const char *name)
 	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -1;
 	if (!S_ISDIR(st.st_mode))
-		return unlinkat(parent, name, 0);
+		return unlinkat(parent, name, 0) < 0 && errno != ENOENT ? -1 : 0;
 	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
@@ -160,6 +168,38 @@ int fa_file_remove_tree(const char *path, struct fa_err *err)
 	if (remove_at(AT_FDCWD, path) < 0)
 		return fa_err_set(err, FA_MACHINE, "%s: cannot be removed: %s", path, strerror(errno));
 	return 0;
+}
+
+static bool is_stale(const char *path, const char *pid_text)
+{
+	struct stat st;
+	char *end;
+	long pid = strtol(pid_text, &end, 10);
+
+	/* The hour: on a shared disk the number may live on another machine. */
+	return *pid_text && !*end && pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH && lstat(path, &st) == 0 &&
+	       time(NULL) - st.st_mtime > 3600;
+}
+
+void fa_file_remove_stale(const char *path)
+{
+	char *dir = fa_path_dir(path), *prefix = fa_strf("%s.tmp.", fa_path_base(path)), *full;
+	size_t len = strlen(prefix);
+	struct dirent *e;
+	DIR *d = opendir(dir);
+
+	while (d && (e = readdir(d))) {
+		if (strncmp(e->d_name, prefix, len) != 0)
+			continue;
+		full = fa_path_join(dir, e->d_name);
+		if (is_stale(full, e->d_name + len))
+			fa_file_remove_tree(full, NULL);
+		free(full);
+	}
+	if (d)
+		closedir(d);
+	free(prefix);
+	free(dir);
 }
 
 char *fa_path_join(const char *a, const char *b)

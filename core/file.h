@@ -27,6 +27,9 @@ int fa_file_mkdirs(const char *path, struct fa_err *err);
 /* Removes a file or a whole folder without following links. Nothing there is no error. */
 int fa_file_remove_tree(const char *path, struct fa_err *err);
 
+/* Removes PATH.tmp.N where no process N lives and nothing was written for an hour: what a killed run left. */
+void fa_file_remove_stale(const char *path);
+
 /* "A/B" with exactly one slash between; B alone when it is absolute. The caller's. */
 char *fa_path_join(const char *a, const char *b);
 const char *fa_path_base(const char *path); /* after the last slash; borrowed */
