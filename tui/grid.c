@@ -1,7 +1,7 @@
 /* Cells. */
 #include "grid.h"
 
-#include "core/fainstall.h"
+#include "fainstall.h"
 #include "text.h"
 
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 #ifndef TUI_MODEL_H
 #define TUI_MODEL_H
 
-#include "core/fainstall.h"
+#include "fainstall.h"
 #include "work.h"
 
 #include <stdbool.h>

@@ -30,7 +30,7 @@ void tui_draw_list(struct tui_grid *g, const struct tui_model *m, const struct t
                    void (*line)(struct tui_grid *, const struct tui_model *, const struct tui_row *, int))
 {
 	int height = end - first, top = m->top[m->screen], cursor = m->cursor[m->screen];
-	for (int i = 0; i < height && (size_t)(top + i) < rows->n; i++) {
+	for (int i = 0; i < height && top + i < (int)rows->n; i++) {
 		int below = (int)rows->n - top - height;
 		if (i == 0 && top > 0) {
 			tui_putf(g, first, 5, g->cols, TUI_DIM, "%d above", top + 1);

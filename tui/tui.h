@@ -7,7 +7,7 @@
 #ifndef TUI_TUI_H
 #define TUI_TUI_H
 
-#include "core/fainstall.h"
+#include "fainstall.h"
 
 #include <stdbool.h>
 

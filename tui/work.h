@@ -3,7 +3,7 @@
 #ifndef TUI_WORK_H
 #define TUI_WORK_H
 
-#include "core/fainstall.h"
+#include "fainstall.h"
 
 #include <stdbool.h>
 #include <stdint.h>

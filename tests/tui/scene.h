@@ -3,7 +3,7 @@
 #ifndef TESTS_TUI_SCENE_H
 #define TESTS_TUI_SCENE_H
 
-#include "core/fainstall.h"
+#include "fainstall.h"
 #include "tui/draw.h"
 #include "tui/screen.h"
 
