@@ -51,6 +51,15 @@ static void draw_header(struct tui_grid *g, const struct tui_model *m)
 	tui_paint(g, 0, 0, g->cols, TUI_BAR);
 }
 
+static bool blank_row(const struct tui_grid *g, int row)
+{
+	for (int col = 0; col < g->cols; col++)
+		if (g->cells[row * g->cols + col].ch != ' ')
+			return false;
+	return true;
+}
+
+/* In row 22; more than one line take rows above it, a third only where nothing stands. */
 static void draw_hint(struct tui_grid *g, const struct tui_model *m, const struct tui_row *at)
 {
 	const struct tui_screen_def *s = tui_screens[m->screen];
@@ -62,6 +71,8 @@ static void draw_hint(struct tui_grid *g, const struct tui_model *m, const struc
 		s->hint(text, sizeof text, m, at);
 	lines = tui_wrapped_rows(text, width);
 	lines = lines > 3 ? 3 : lines;
+	if (lines == 3 && !blank_row(g, row - 2))
+		lines = 2;
 	tui_put_wrapped(g, row - (lines ? lines - 1 : 0), row, 1, 1 + width, TUI_TEXT, text);
 }
 
@@ -71,6 +82,9 @@ static void draw_entry(struct tui_grid *g, const struct tui_model *m)
 	int row = m->rows - 3;
 	if (m->hint[0])
 		tui_put_name(g, row - 1, 1, tui_width(m), TUI_TEXT, m->hint);
+	else
+		tui_putf(g, row - 1, 1, tui_width(m), TUI_TEXT, "%s%s%s; empty: not asked for", w->argument,
+		         w->argument[0] ? ": " : "", w->help);
 	int col = tui_putf(g, row, 1, m->cols / 2, TUI_STRONG, "--%s ", w->option);
 	tui_paint(g, row, col, m->cols - 1, TUI_MARK);
 	g->caret_row = row;

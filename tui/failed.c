@@ -37,7 +37,7 @@ static void headline(char *out, size_t size, const struct tui_model *m)
 	if (w->code == FA_INTERRUPTED)
 		snprintf(out, size, "Stopped by you after %d of %zu steps.", done, w->n_steps);
 	else if (failed)
-		snprintf(out, size, "%d of %zu checks do not hold.", failed, w->n_checks);
+		snprintf(out, size, "%d of %zu checks %s not hold.", failed, w->n_checks, failed == 1 ? "does" : "do");
 	else if (w->code == FA_NETWORK)
 		snprintf(out, size, "Stopped after %d of %zu steps: the network or a download.", done, w->n_steps);
 	else if (w->code == FA_BUILD)
@@ -78,7 +78,7 @@ static int draw_evidence(struct tui_grid *g, const struct tui_model *m, int row,
 {
 	long line = evidence_line(&m->work);
 	char name[40], number[32];
-	if (line < 0 && !tui_work_checks(&m->work, FA_OUTCOME_FAILED))
+	if (m->work.code == FA_INTERRUPTED || (line < 0 && !tui_work_checks(&m->work, FA_OUTCOME_FAILED)))
 		return row;
 	tui_put(g, row++, 1, 40, TUI_STRONG, "Evidence");
 	row = draw_checks(g, m, row, last);
@@ -111,6 +111,15 @@ static void say_safe(char *out, size_t size, const struct tui_model *m)
 		         "What was finished is kept and not done again; nothing was installed, the environment is as before.");
 }
 
+static const char *what_happened(const struct tui_work *w)
+{
+	if (w->err.text[0])
+		return w->err.text;
+	if (w->code == FA_INTERRUPTED)
+		return "What ran was ended, with everything that it had started.";
+	return w->last ? w->last : "The cause is not known.";
+}
+
 static void failed_draw(struct tui_grid *g, const struct tui_model *m, const struct tui_rows *rows)
 {
 	const struct tui_work *w = &m->work;
@@ -119,11 +128,7 @@ static void failed_draw(struct tui_grid *g, const struct tui_model *m, const str
 	headline(text, sizeof text, m);
 	tui_headline(g, m, text);
 	tui_put(g, row++, 1, 40, TUI_STRONG, "What happened");
-	row = tui_put_wrapped(g, row, row + 2, 3, tui_width(m), TUI_TEXT,
-	                      w->err.text[0] ? w->err.text
-	                      : w->last      ? w->last
-	                                     : "The cause is not known.") +
-	      1;
+	row = tui_put_wrapped(g, row, row + 2, 3, tui_width(m), TUI_TEXT, what_happened(w)) + 1;
 	row = draw_evidence(g, m, row, last - 8 > row + 2 ? last - 8 : row + 2);
 	tui_put(g, row++, 1, 40, TUI_STRONG, "What to do");
 	if (w->err.next[0])

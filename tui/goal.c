@@ -33,8 +33,7 @@ static const struct answer uses[] = {
 
 static const struct answer special[] = {
 	{ "No", "fainstall decides and shows why", "Every decision can still be changed in the tree.", NULL },
-	{ "Yes", "versions, wheel or source, other cards, no network", "Opens the list of everything that can be asked for.",
-	  NULL },
+	{ "Yes", "versions, wheel or source, cards, no network", "Opens the list of everything that can be asked for.", NULL },
 };
 
 static const struct {
@@ -80,8 +79,8 @@ static void goal_rows(struct tui_rows *out, const struct tui_model *m)
 			if (offered(m, q, i))
 				tui_rows_add(out, ROW_ANSWER, q, i, true);
 	}
-	for (int i = 0; asks_special(m) && i < FA_WISH_COUNT; i++)
-		if (i != FA_WISH_ENV && i != FA_WISH_PROFILE)
+	for (int i = 0; i < FA_WISH_COUNT; i++)
+		if (i != FA_WISH_ENV && i != FA_WISH_PROFILE && (m->special || fa_wish_get(&m->wish, i)))
 			tui_rows_add(out, ROW_WISH, i, 0, true);
 }
 

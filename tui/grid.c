@@ -88,7 +88,7 @@ int tui_putf(struct tui_grid *g, int row, int col, int end, enum tui_role role, 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	return tui_put(g, row, col, end, role, text);
+	return tui_put_name(g, row, col, end, role, text);
 }
 
 int tui_put_name(struct tui_grid *g, int row, int col, int end, enum tui_role role, const char *text)

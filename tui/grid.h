@@ -67,9 +67,10 @@ void tui_grid_release(struct tui_grid *g);
  * characters become '?', marks without a width are dropped, typographic quotes and dashes become ASCII, since some terminals
  * draw those two cells wide. Returns the column after the text. Outside of the grid nothing happens. */
 int tui_put(struct tui_grid *g, int row, int col, int end, enum tui_role role, const char *text);
+/* What is too long ends in "...". */
 int tui_putf(struct tui_grid *g, int row, int col, int end, enum tui_role role, const char *fmt, ...)
         __attribute__((format(printf, 6, 7)));
-/* The same, but what is too long says so: "..." at its end, or in the middle for paths. */
+/* The same for a text; tui_put_path takes the middle out. */
 int tui_put_name(struct tui_grid *g, int row, int col, int end, enum tui_role role, const char *text);
 int tui_put_path(struct tui_grid *g, int row, int col, int end, enum tui_role role, const char *text);
 /* Ends before column `end`: numbers. */

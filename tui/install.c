@@ -23,7 +23,7 @@ static void headline(struct tui_grid *g, const struct tui_model *m)
 	else if (!title)
 		snprintf(text, sizeof text, w->verifying ? "Verifying what was installed." : "Starting.");
 	else if (w->left_s > 0)
-		snprintf(text, sizeof text, "%.300s. About %s left in this step.", title, tui_duration(left, w->left_s));
+		snprintf(text, sizeof text, "%.300s. About %s left.", title, tui_duration(left, w->left_s));
 	else
 		snprintf(text, sizeof text, "%.300s.", title);
 	tui_headline(g, m, text);
@@ -78,15 +78,8 @@ static void say_work(char *out, size_t size, const struct tui_work *w)
 static int draw_bars(struct tui_grid *g, const struct tui_model *m, int row)
 {
 	const struct tui_work *w = &m->work;
-	char text[200], a[32], b[32];
-	int bar_end = BAR_END + (tui_width(m) - 79), steps_done = 0;
-	for (size_t i = 0; i < w->n_steps; i++)
-		steps_done += w->steps[i].state != TUI_STEP_WAITS && w->steps[i].state != TUI_STEP_RUNS;
-	if (w->n_steps) {
-		tui_put(g, row, 3, BAR_COL, TUI_DIM, "Steps");
-		tui_put_bar(g, row, BAR_COL, bar_end, (double)steps_done / (double)w->n_steps, 0);
-		tui_putf(g, row++, bar_end + 2, g->cols - 1, TUI_TEXT, "%d of %zu", steps_done, w->n_steps);
-	}
+	char text[200], a[32];
+	int bar_end = BAR_END + (tui_width(m) - 79);
 	if (w->done >= 0) {
 		say_work(text, sizeof text, w);
 		tui_put(g, row, 3, BAR_COL, TUI_DIM, "Work");
@@ -96,15 +89,16 @@ static int draw_bars(struct tui_grid *g, const struct tui_model *m, int row)
 	}
 	if (w->peak_mib >= 0) {
 		tui_put(g, row, 3, BAR_COL, TUI_DIM, "Memory");
-		tui_putf(g, row++, BAR_COL, tui_width(m), TUI_TEXT, "%s GiB the largest unit so far, %s",
-		         tui_gib(a, w->peak_mib), w->peak_unit);
+		tui_putf(g, row++, BAR_COL, tui_width(m), TUI_TEXT, "%s GiB at most for one unit: %s", tui_gib(a, w->peak_mib),
+		         w->peak_unit);
 	}
 	tui_put(g, row, 3, BAR_COL, TUI_DIM, "Time");
-	snprintf(text, sizeof text, "%s so far", tui_duration(a, (double)(m->now_ms - w->began_ms) / 1000));
-	if (w->left_s > 0)
-		snprintf(text + strlen(text), sizeof text - strlen(text), ", about %s to go in this step",
-		         tui_duration(b, w->left_s));
-	tui_put(g, row++, BAR_COL, tui_width(m), TUI_TEXT, text);
+	tui_duration(a, (double)((m->now_ms - w->began_ms) / 1000));
+	if (w->step >= 0)
+		tui_putf(g, row++, BAR_COL, tui_width(m), TUI_TEXT, "%s so far; this is step %d of %zu", a, w->step + 1,
+		         w->n_steps);
+	else
+		tui_putf(g, row++, BAR_COL, tui_width(m), TUI_TEXT, "%s so far", a);
 	return row;
 }
 
@@ -150,7 +144,7 @@ static void install_draw(struct tui_grid *g, const struct tui_model *m, const st
 	headline(g, m);
 	int row = draw_steps(g, m, TUI_BODY) + 1;
 	row = draw_bars(g, m, row) + 1;
-	row = draw_units(g, m, row, (tui_body_end(m) - row) * 2 / 3);
+	row = draw_units(g, m, row, (tui_body_end(m) - row) / 2);
 	draw_tail(g, m, row);
 }
 

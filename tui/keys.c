@@ -85,8 +85,7 @@ bool tui_key_possible(const struct tui_model *m, enum tui_action action)
 	case TUI_ACT_UNDO: return m->undoable;
 	case TUI_ACT_CANCEL: return m->work.running;
 	case TUI_ACT_PLAIN: return !m->work.running;
-	case TUI_ACT_LOG:
-		return tui_screens[m->screen]->enter(m) == NULL || strcmp(tui_screens[m->screen]->enter(m), "Log") != 0;
+	case TUI_ACT_READ_AGAIN: return !m->reading;
 	default: return true;
 	}
 }
@@ -101,9 +100,15 @@ static bool on_the_right(const struct key_row *k)
 	return k->action == TUI_ACT_BACK || k->action == TUI_ACT_HELP || k->action == TUI_ACT_QUIT;
 }
 
+/* Not what Enter does here already. */
 static bool in_footer(const struct tui_model *m, const struct key_row *k)
 {
-	return (k->where & where(m)) && k->label && tui_key_possible(m, k->action);
+	const char *enter = tui_screens[m->screen]->enter(m);
+	if (!(k->where & where(m)) || !k->label || !tui_key_possible(m, k->action))
+		return false;
+	if (k->action == TUI_ACT_READ_AGAIN)
+		return !tui_same(enter, "Check again");
+	return k->action != TUI_ACT_LOG || !tui_same(enter, k->label);
 }
 
 static int put_key(struct tui_grid *g, int row, int col, const char *name, const char *label)
@@ -112,7 +117,8 @@ static int put_key(struct tui_grid *g, int row, int col, const char *name, const
 	return tui_put(g, row, col + 1, g->cols - 1, TUI_BAR, label);
 }
 
-static void put_right_keys(struct tui_grid *g, const struct tui_model *m, int row)
+/* Returns the column where they begin. */
+static int put_right_keys(struct tui_grid *g, const struct tui_model *m, int row)
 {
 	int end = g->cols - 1;
 	for (int i = N_KEYS - 1; i >= 0; i--) {
@@ -122,6 +128,19 @@ static void put_right_keys(struct tui_grid *g, const struct tui_model *m, int ro
 		int width = tui_text_width(k->name) + 1 + tui_text_width(k->label);
 		put_key(g, row, end - width, k->name, k->label);
 		end -= width + 3;
+	}
+	return end + 3;
+}
+
+/* From the left in the order of the list, as far as there is room. */
+static void put_left_keys(struct tui_grid *g, const struct tui_model *m, int row, int end)
+{
+	int col = 1;
+	for (int i = 0; i < N_KEYS; i++) {
+		if (on_the_right(&keys[i]) || !in_footer(m, &keys[i]) || !label_of(m, &keys[i]))
+			continue;
+		if (col + tui_text_width(keys[i].name) + 1 + tui_text_width(label_of(m, &keys[i])) + 2 <= end)
+			col = put_key(g, row, col, keys[i].name, label_of(m, &keys[i])) + 3;
 	}
 }
 
@@ -137,10 +156,7 @@ void tui_draw_footer(struct tui_grid *g, const struct tui_model *m)
 		put_key(g, row, put_key(g, row, col, "Enter", "Take") + 3, "Esc", "Leave as it was");
 		return;
 	}
-	for (int i = 0; i < N_KEYS; i++)
-		if (!on_the_right(&keys[i]) && in_footer(m, &keys[i]) && label_of(m, &keys[i]))
-			col = put_key(g, row, col, keys[i].name, label_of(m, &keys[i])) + 3;
-	put_right_keys(g, m, row);
+	put_left_keys(g, m, row, put_right_keys(g, m, row));
 }
 
 /* ---- help: keys of this screen, then those that hold everywhere */

@@ -370,12 +370,12 @@ static void draw_detail(struct tui_grid *g, const struct tui_model *m, const str
 {
 	if (r->index == 0 && !table[0].facts[0]) {
 		const struct fa_gpu *c = &m->facts->gpus[r->sub];
-		tui_putf(g, at, 7, 20, TUI_DIM, "card %d", c->index);
-		tui_putf(g, at, 20, g->cols - 1, TUI_TEXT, "%s, arch %s, PCI %s", c->name ? c->name : "name not known",
+		tui_putf(g, at, 7, 25, TUI_DIM, "card %d", c->index);
+		tui_putf(g, at, 26, tui_width(m), TUI_TEXT, "%s, arch %s, PCI %s", c->name ? c->name : "name not known",
 		         c->arch ? c->arch : "not known", c->pci ? c->pci : "not known");
 		return;
 	}
-	int id = table[r->index].facts[r->sub] - 1, end = g->cols - 1, half = 20 + (end - 20) / 2;
+	int id = table[r->index].facts[r->sub] - 1, end = g->cols - 1, half = 26 + (end - 26) / 2;
 	const struct fa_fact_value *v = &m->facts->v[id];
 	char *list = fa_strv_join(&v->list, " "), number[32];
 	const char *text = v->text ? v->text : v->list.n ? list : "";
@@ -383,8 +383,8 @@ static void draw_detail(struct tui_grid *g, const struct tui_model *m, const str
 		text = tui_thousands(number, v->number);
 	else if (fa_fact_type(id) == FA_FACT_BOOL)
 		text = v->number ? "yes" : "no";
-	tui_put_name(g, at, 7, 19, TUI_DIM, fa_fact_key(id));
-	tui_put_path(g, at, 20, half, TUI_TEXT, *text ? text : "not there");
+	tui_put_name(g, at, 7, 25, TUI_DIM, fa_fact_key(id));
+	tui_put_path(g, at, 26, half, TUI_TEXT, *text ? text : "not there");
 	tui_put_path(g, at, half + 1, end, TUI_TEXT, v->doubt ? v->doubt : v->origin);
 	free(list);
 }

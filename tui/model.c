@@ -210,10 +210,9 @@ static void work_over(struct tui_model *m)
 	const struct tui_work *w = &m->work;
 	bool quitting = m->question == TUI_ASK_QUIT && w->stopping;
 	m->exit = (int)w->code;
-	if (m->overlay == TUI_QUESTION_OVERLAY) {
+	m->hint[0] = '\0';
+	if (m->overlay == TUI_QUESTION_OVERLAY)
 		m->overlay = TUI_NO_OVERLAY;
-		m->hint[0] = '\0';
-	}
 	if (quitting)
 		m->want |= TUI_WANT_QUIT;
 	else if (w->code != FA_OK)

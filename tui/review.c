@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { ROW_ACTION, ROW_STEP, ROW_DETAIL };
-enum { FOOT_LINES = 10 }; /* totals and command, with the blanks around them */
+enum { FOOT_LINES = 7 }; /* totals and command, with the blanks around them */
 
 /* The arguments of a step as lines of JSON, without the outer braces. The caller's. */
 static void detail_lines(struct fa_strv *out, const struct fa_step *s)
@@ -93,79 +93,85 @@ static void draw_total(struct tui_grid *g, const struct tui_model *m, int row, c
 	tui_put_name(g, row, 14, tui_width(m), TUI_TEXT, text);
 }
 
-static void say_download(char *out, size_t size, const struct fa_plan *p)
+/* Sums over the steps; what has no figure is counted. */
+struct sums {
+	int64_t bytes;
+	int seconds, downloads, without_bytes, without_time;
+};
+
+static struct sums sum_up(const struct fa_plan *p)
 {
-	int64_t bytes = 0;
-	int unknown = 0, n = 0;
-	char sum[32];
+	struct sums s = { 0 };
 	for (size_t i = 0; i < p->n_steps; i++) {
-		if (!downloads(p->steps[i].kind))
+		const struct fa_step *step = &p->steps[i];
+		s.without_time += step->estimate_s < 0;
+		s.seconds += step->estimate_s > 0 ? step->estimate_s : 0;
+		if (!downloads(step->kind))
 			continue;
-		n++;
-		if (p->steps[i].bytes < 0)
-			unknown++;
-		else
-			bytes += p->steps[i].bytes;
+		s.downloads++;
+		s.without_bytes += step->bytes < 0;
+		s.bytes += step->bytes > 0 ? step->bytes : 0;
 	}
-	if (!n)
-		snprintf(out, size, "nothing");
-	else if (unknown == n)
-		snprintf(out, size, "size not known before the index answers");
-	else
-		snprintf(out, size, "%s%s", tui_bytes(sum, bytes), unknown ? ", and what the index alone knows" : "");
+	return s;
 }
 
-static void say_time(char *out, size_t size, const struct fa_plan *p)
+static void say_download(char *out, size_t size, const struct tui_model *m)
 {
-	int seconds = 0, unknown = 0;
-	char sum[32];
-	for (size_t i = 0; i < p->n_steps; i++) {
-		if (p->steps[i].estimate_s < 0)
-			unknown++;
-		else
-			seconds += p->steps[i].estimate_s;
-	}
-	if (!seconds)
-		snprintf(out, size, "not known yet");
+	struct sums s = sum_up(m->plan);
+	int64_t disk = fa_facts_number(m->facts, FA_FACT_DISK_FREE_MIB, -1);
+	char sum[32], have[32], text[128];
+	if (!s.downloads)
+		snprintf(text, sizeof text, "nothing");
+	else if (s.without_bytes == s.downloads)
+		snprintf(text, sizeof text, "size not known before the index answers");
 	else
-		snprintf(out, size, "about %s%s", tui_duration(sum, seconds),
-		         unknown ? ", and the steps without a figure" : "");
+		snprintf(text, sizeof text, "%s%s", tui_bytes(sum, s.bytes),
+		         s.without_bytes ? " and what the index names" : "");
+	if (disk >= 0)
+		snprintf(out, size, "%s; %s GiB of disk are free", text, tui_gib(have, disk));
+	else
+		snprintf(out, size, "%s; free disk not known", text);
 }
 
-static void say_memory(char *out, size_t size, const struct tui_model *m)
+static void say_time(char *out, size_t size, const struct tui_model *m)
 {
+	struct sums s = sum_up(m->plan);
 	const struct fa_plan_build *b = &m->plan->choice.build;
 	int64_t there = fa_facts_number(m->facts, FA_FACT_RAM_AVAILABLE_MIB, -1);
-	char need[32], have[32];
-	if (!b->wanted || b->peak_mib <= 0)
-		snprintf(out, size, "no more than pip needs");
-	else if (there < 0)
-		snprintf(out, size, "%s GiB at the peak of the build, %d job%s", tui_gib(need, b->peak_mib), b->jobs,
-		         b->jobs == 1 ? "" : "s");
+	char sum[32], need[32], have[32] = "?";
+	if (!s.seconds)
+		snprintf(out, size, "not known yet");
 	else
-		snprintf(out, size, "%s GiB at the peak of the build, %d job%s; %s GiB are available",
-		         tui_gib(need, b->peak_mib), b->jobs, b->jobs == 1 ? "" : "s", tui_gib(have, there));
+		snprintf(out, size, "about %s%s", tui_duration(sum, s.seconds),
+		         s.without_time ? " and the steps without a figure" : "");
+	size_t len = strlen(out);
+	if (there >= 0)
+		tui_gib(have, there);
+	if (b->wanted && b->peak_mib > 0)
+		snprintf(out + len, size - len, "; %s of %s GiB of memory at the peak", tui_gib(need, b->peak_mib), have);
 }
 
-static void say_disk(char *out, size_t size, const struct tui_model *m)
+/* Is the torch of the choice the one that is there? Versions there carry a label that the choice has not. */
+static bool keeps_torch(const struct tui_model *m)
 {
-	int64_t free_mib = fa_facts_number(m->facts, FA_FACT_DISK_FREE_MIB, -1);
-	char have[32];
-	snprintf(out, size, free_mib < 0 ? "free space not known" : "%s GiB are free", tui_gib(have, free_mib));
+	const char *torch = fa_facts_text(m->facts, FA_FACT_TORCH), *chosen = m->plan->choice.torch;
+	size_t len = chosen ? strlen(chosen) : 0;
+	return torch && *torch && chosen && !strncmp(torch, chosen, len) && (!torch[len] || torch[len] == '+');
 }
 
-static void say_added(char *out, size_t size, const struct fa_choice *c)
+static void say_change(char *out, size_t size, const struct tui_model *m)
 {
-	snprintf(out, size, "%s %s", c->package ? c->package : "nothing", c->package && c->flash_attn ? c->flash_attn : "");
-}
-
-static void say_kept(char *out, size_t size, const struct tui_model *m)
-{
-	const char *torch = fa_facts_text(m->facts, FA_FACT_TORCH);
-	bool kept = torch && *torch && m->plan->choice.torch &&
-	            !strncmp(torch, m->plan->choice.torch, strlen(m->plan->choice.torch));
-	snprintf(out, size, "%s%s%sdriver, system, shell files; no root is needed", kept ? "torch " : "", kept ? torch : "",
-	         kept ? ", " : "");
+	const struct fa_choice *c = &m->plan->choice;
+	if (c->package && c->flash_attn)
+		snprintf(out, size, "%s %s is added", c->package, c->flash_attn);
+	else
+		snprintf(out, size, "no package is added");
+	size_t len = strlen(out);
+	if (keeps_torch(m))
+		snprintf(out + len, size - len, "; torch %s and the system stay", fa_facts_text(m->facts, FA_FACT_TORCH));
+	else if (c->torch)
+		snprintf(out + len, size - len, ", with torch %s%s%s; the system stays", c->torch, c->torch_build ? "+" : "",
+		         c->torch_build ? c->torch_build : "");
 }
 
 static int review_height(const struct tui_model *m, const struct tui_rows *rows)
@@ -176,18 +182,14 @@ static int review_height(const struct tui_model *m, const struct tui_rows *rows)
 
 static void draw_foot(struct tui_grid *g, const struct tui_model *m, int row)
 {
-	static void (*const say[])(char *, size_t, const struct tui_model *) = { say_disk, say_memory, say_kept };
-	static const char *const names[] = { "Disk", "Memory", "Untouched" };
+	static const struct {
+		const char *name;
+		void (*say)(char *, size_t, const struct tui_model *);
+	} totals[] = { { "Download", say_download }, { "Time", say_time }, { "Change", say_change } };
 	char text[256], *command = tui_command(m);
-	say_download(text, sizeof text, m->plan);
-	draw_total(g, m, row++, "Download", text);
-	say_time(text, sizeof text, m->plan);
-	draw_total(g, m, row++, "Time", text);
-	say_added(text, sizeof text, &m->plan->choice);
-	draw_total(g, m, row++, "Added", text);
-	for (size_t i = 0; i < sizeof say / sizeof *say; i++) {
-		say[i](text, sizeof text, m);
-		draw_total(g, m, row++, names[i], text);
+	for (size_t i = 0; i < sizeof totals / sizeof *totals; i++) {
+		totals[i].say(text, sizeof text, m);
+		draw_total(g, m, row++, totals[i].name, text);
 	}
 	tui_put_wrapped(g, row + 1, row + 2, 3, tui_width(m), TUI_STRONG, command);
 	free(command);

@@ -100,7 +100,7 @@ struct columns { /* where the columns of the others begin */
 static struct columns columns_of(const struct tui_model *m)
 {
 	int end = tui_width(m), room = end - 9; /* 70 at 80 columns */
-	return (struct columns){ end - 33 - (room - 70) / 3, end - 21 - (room - 70) / 5, end - 10, end };
+	return (struct columns){ end - 36 - (room - 70) / 3, end - 21 - (room - 70) / 5, end - 10, end };
 }
 
 static void draw_node(struct tui_grid *g, const struct tui_model *m, const struct fa_node *n, int at)
@@ -123,7 +123,7 @@ static void draw_other(struct tui_grid *g, const struct tui_model *m, const stru
 {
 	struct columns c = columns_of(m);
 	tui_put_sign(g, at, 7, fits(o) ? TUI_SIGN_OK : TUI_SIGN_FAIL);
-	tui_put_path(g, at, 9, c.rule - 1, TUI_TEXT, o->value);
+	tui_put_name(g, at, 9, c.rule - 1, TUI_TEXT, o->value);
 	tui_put_name(g, at, c.rule, c.needed - 1, TUI_TEXT, o->rule);
 	tui_put_name(g, at, c.needed, c.found - 1, TUI_TEXT, fits(o) ? "nothing" : o->needed);
 	tui_put_name(g, at, c.found, c.end, TUI_TEXT, fits(o) ? "fits" : o->found ? o->found : "not known");

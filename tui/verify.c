@@ -42,7 +42,7 @@ static void draw_figure(struct tui_grid *g, const struct tui_model *m, const str
 	char value[64];
 	int end = tui_width(m), bar_end = end - 22;
 	tui_put_bar(g, at, TEXT_COL, bar_end, c->value / scale, 0);
-	snprintf(value, sizeof value, c->value >= 100 ? "%.0f" : "%.2f", c->value);
+	snprintf(value, sizeof value, scale >= 100 ? "%.0f" : "%.2f", c->value);
 	tui_put_right(g, at, bar_end + 10, TUI_TEXT, value);
 	tui_put_name(g, at, bar_end + 11, end, TUI_TEXT, c->unit);
 }
@@ -68,11 +68,12 @@ static void headline(char *out, size_t size, const struct tui_work *w)
 {
 	int failed = tui_work_checks(w, FA_OUTCOME_FAILED), not_run = tui_work_checks(w, FA_OUTCOME_NOT_RUN);
 	if (w->running && failed)
-		snprintf(out, size, "Verifying. %d of %zu checks so far do not hold.", failed, w->n_checks);
+		snprintf(out, size, "Verifying. %d of %zu checks so far %s not hold.", failed, w->n_checks,
+		         failed == 1 ? "does" : "do");
 	else if (w->running)
 		snprintf(out, size, "Verifying. %zu check%s so far, all right.", w->n_checks, w->n_checks == 1 ? "" : "s");
 	else if (failed)
-		snprintf(out, size, "%d of %zu checks do not hold.", failed, w->n_checks);
+		snprintf(out, size, "%d of %zu checks %s not hold.", failed, w->n_checks, failed == 1 ? "does" : "do");
 	else if (not_run)
 		snprintf(out, size, "%d checks hold; %d could not run here.", tui_work_checks(w, FA_OUTCOME_OK), not_run);
 	else
