@@ -5,7 +5,7 @@
 #include "model.h"
 
 struct tui_closing_line {
-	const char *name; /* "" continues the line above */
+	const char *name; /* "Lock" */
 	char *text;
 };
 

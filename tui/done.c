@@ -16,6 +16,22 @@ static void add(struct tui_closing *c, const char *name, char *text)
 	c->v[c->n++] = (struct tui_closing_line){ name, text };
 }
 
+/* "lock: PATH" is a line of its own with a name; other notes are told as they are. */
+static void add_note(struct tui_closing *c, const char *note)
+{
+	static const struct {
+		const char *word, *name;
+	} named[] = { { "lock: ", "Lock" }, { "report: ", "Report" }, { "environment: ", "Environment" }, { "log: ", "Log" } };
+	for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+		size_t len = strlen(named[i].word);
+		if (!strncmp(note, named[i].word, len)) {
+			add(c, named[i].name, fa_strdup(note + len));
+			return;
+		}
+	}
+	add(c, "Note", fa_strdup(note));
+}
+
 void tui_closing_make(struct tui_closing *out, const struct tui_model *m)
 {
 	const struct tui_work *w = &m->work;
@@ -24,7 +40,7 @@ void tui_closing_make(struct tui_closing *out, const struct tui_model *m)
 	if (w->started && !w->running && w->code != FA_OK && w->err.next[0])
 		add(out, "Next step", fa_strdup(w->err.next));
 	for (size_t i = 0; i < w->notes.n; i++)
-		add(out, i ? "" : "Kept", fa_strdup(w->notes.v[i]));
+		add_note(out, w->notes.v[i]);
 	if (w->started && w->code == FA_OK && lock)
 		add(out, "Again", fa_strf("fainstall --non-interactive --lock %s", lock));
 	else
@@ -97,7 +113,6 @@ static void done_draw(struct tui_grid *g, const struct tui_model *m, const struc
 	for (size_t i = 0; i < c.n && row <= last; i++) {
 		tui_put(g, row, 3, 15, TUI_DIM, c.v[i].name);
 		row = tui_put_wrapped(g, row, last, 15, tui_width(m), TUI_TEXT, c.v[i].text);
-		row += i + 1 < c.n && *c.v[i + 1].name; /* a blank before each new name */
 	}
 	tui_closing_release(&c);
 	tui_put(g, row + 1, 1, 40, TUI_STRONG, "What next?");

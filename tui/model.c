@@ -323,10 +323,14 @@ char *tui_command(const struct tui_model *m)
 	struct fa_buf out = FA_BUF_INIT;
 	fa_buf_adds(&out, "fainstall install");
 	fa_wish_argv(&m->wish, &words);
-	if (m->start.lock_path) {
-		fa_strv_push(&words, "--lock");
-		fa_strv_push(&words, m->start.lock_path);
+	if (m->start.lock_path || m->start.write_lock_path) {
+		fa_strv_push(&words, m->start.lock_path ? "--lock" : "--write-lock");
+		fa_strv_push(&words, m->start.lock_path ? m->start.lock_path : m->start.write_lock_path);
 	}
+	if (m->start.rebuild)
+		fa_strv_push(&words, "--rebuild");
+	if (m->start.strict)
+		fa_strv_push(&words, "--strict");
 	for (size_t i = 0; i < words.n; i++)
 		add_word(&out, words.v[i]);
 	fa_strv_release(&words);

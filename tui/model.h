@@ -99,6 +99,7 @@ struct tui_start {
 	const char *lock_path;       /* reproduced when it exists; NULL: none */
 	const char *write_lock_path; /* where the lock is written; NULL: nowhere */
 	bool foreign;                /* facts of another machine: nothing is started */
+	bool rebuild, strict;
 };
 
 struct tui_model {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { ROW_ACTION, ROW_STEP, ROW_DETAIL };
-enum { FOOT_LINES = 7 }; /* totals and command, with the blanks around them */
+enum { FOOT_LINES = 8 }; /* totals and command, with the blanks around them */
 
 /* The arguments of a step as lines of JSON, without the outer braces. The caller's. */
 static void detail_lines(struct fa_strv *out, const struct fa_step *s)
@@ -174,6 +174,16 @@ static void say_change(char *out, size_t size, const struct tui_model *m)
 		         c->torch_build ? c->torch_build : "");
 }
 
+static void say_lock(char *out, size_t size, const struct tui_model *m)
+{
+	if (m->start.lock_path)
+		snprintf(out, size, "%s is reproduced when it exists, else written", m->start.lock_path);
+	else if (m->start.write_lock_path)
+		snprintf(out, size, "%s is written unless a check does not hold", m->start.write_lock_path);
+	else
+		snprintf(out, size, "none is written");
+}
+
 static int review_height(const struct tui_model *m, const struct tui_rows *rows)
 {
 	int room = tui_body_end(m) - TUI_BODY - 1 - FOOT_LINES;
@@ -185,7 +195,7 @@ static void draw_foot(struct tui_grid *g, const struct tui_model *m, int row)
 	static const struct {
 		const char *name;
 		void (*say)(char *, size_t, const struct tui_model *);
-	} totals[] = { { "Download", say_download }, { "Time", say_time }, { "Change", say_change } };
+	} totals[] = { { "Download", say_download }, { "Time", say_time }, { "Change", say_change }, { "Lock", say_lock } };
 	char text[256], *command = tui_command(m);
 	for (size_t i = 0; i < sizeof totals / sizeof *totals; i++) {
 		totals[i].say(text, sizeof text, m);

@@ -30,6 +30,7 @@ struct wizard {
 	pid_t reader; /* child that reads the machine; 0 none */
 	int reader_fd;
 	struct fa_buf read; /* what it said */
+	char *lock;         /* its name, when chosen here */
 	int64_t shown_ms;
 	bool dirty, anew, plain, tty_gone;
 };
@@ -339,6 +340,7 @@ static void wizard_release(struct wizard *w)
 	fa_facts_release(&w->old_facts);
 	fa_plan_release(&w->plan);
 	fa_buf_release(&w->read);
+	free(w->lock);
 }
 
 static const char *active_environment(void)
@@ -347,12 +349,28 @@ static const char *active_environment(void)
 	return venv && *venv ? venv : conda && *conda ? conda : NULL;
 }
 
+/* Where the lock goes: where it was asked for, else requirements.lock here, or the next name that is free: a lock that is there
+ * already is somebody's. */
+static const char *choose_lock(struct wizard *w)
+{
+	if (w->opts->write_lock_path || w->opts->lock_path)
+		return w->opts->write_lock_path ? w->opts->write_lock_path : w->opts->lock_path;
+	w->lock = fa_strdup("requirements.lock");
+	for (int i = 2; i < 1000 && fa_file_exists(w->lock); i++) {
+		free(w->lock);
+		w->lock = fa_strf("requirements-%d.lock", i);
+	}
+	return w->lock;
+}
+
 static void wizard_init(struct wizard *w, const struct fa_facts *facts, const struct fa_wish *wish)
 {
 	struct tui_start start = { .active_env = active_environment(),
 		                   .lock_path = w->opts->lock_path,
-		                   .write_lock_path = w->opts->write_lock_path ? w->opts->write_lock_path : "requirements.lock",
-		                   .foreign = w->opts->foreign };
+		                   .write_lock_path = choose_lock(w),
+		                   .foreign = w->opts->foreign,
+		                   .rebuild = w->opts->rebuild,
+		                   .strict = w->opts->strict };
 	fa_facts_merge(&w->facts, facts);
 	tui_model_init(&w->m, &start, wish);
 	tui_model_set_facts(&w->m, &w->facts);

@@ -94,7 +94,8 @@ static void choose_looks(bool color)
 #undef LOOK
 	};
 	term.colors = 0;
-	if (color && has_colors() && COLORS >= 8 && start_color() == OK && use_default_colors() == OK)
+	/* COLORS is known after start_color. */
+	if (color && has_colors() && start_color() == OK && COLORS >= 8 && use_default_colors() == OK)
 		term.colors = COLORS >= 256 ? 256 : 8;
 	for (int role = 0; role < TUI_ROLE_COUNT; role++) {
 		short fg = term.colors == 256 ? looks[role].many : term.colors ? looks[role].few : -1;
