@@ -133,7 +133,8 @@ static struct archive *open_archive(const char *path, struct fa_err *err)
 	archive_read_support_format_tar(a);
 	archive_read_support_format_zip_seekable(a);
 	if (archive_read_open_filename(a, path, 128 * 1024) != ARCHIVE_OK) {
-		fa_err_set(err, FA_INTEGRITY, "%s: cannot be read as a .tar.gz, .whl or .zip: %s", path, archive_error_string(a));
+		fa_err_set(err, FA_INTEGRITY, "%s: cannot be read as a .tar.gz, .whl or .zip: %s", path,
+		           archive_error_string(a));
 		fa_err_next(err, "remove it and fetch it again");
 		archive_read_free(a);
 		return NULL;

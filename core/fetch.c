@@ -91,7 +91,7 @@ static void tell_progress(struct fetch *f, bool now)
 
 static const char *name_of(const struct fetch *f)
 {
-	return fa_path_base(f->o->path);
+	return f->o->name ? f->o->name : fa_path_base(f->o->path);
 }
 
 static int say_cancelled(const struct fetch *f, struct fa_err *err)
@@ -593,6 +593,8 @@ done:
 		memcpy(sha256_out, hex, sizeof(hex));
 	if (rc < 0 && err)
 		*err = why;
+	if (opts->answer)
+		*opts->answer = f.r.status;
 	fa_part_close(&f.part);
 	free(dir);
 	return rc;

@@ -15,6 +15,8 @@ struct fa_fetch_opts {
 	int64_t size;               /* bytes; -1 unknown */
 	const char *ca_file;        /* certificates; NULL: SSL_CERT_FILE, CURL_CA_BUNDLE, …, else the system's */
 	const char *accept;         /* Accept header; NULL: anything */
+	const char *name;           /* how messages call it; NULL: as path ends */
+	int *answer;                /* set to the server's last status (404), 0 when there was none; NULL: not wanted */
 	unsigned silence_s;         /* gives up below 1 KiB/s for so long; 0: 30 */
 	unsigned tries;             /* in all, without real progress between; 0: 5 */
 	const volatile int *cancel; /* becomes non-zero: stop within 200 ms, the part is kept; NULL: never */

@@ -5,238 +5,185 @@
 #include "fetch.h"
 #include "file.h"
 #include "lock.h"
+#include "url.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 enum { PAGE_MAX = 64 * 1024 * 1024 };
 
 static const char usual_index[] = "https://pypi.org/simple"; /* pip's own default (PEP 503) */
-
-void fa_index_file_release(struct fa_index_file *f)
-{
-	free(f->url);
-	free(f->sha256);
-	f->url = f->sha256 = NULL;
-}
-
-/* ---- pages */
-
-/* Value of an attribute with &amp; undone. The caller's. */
-static char *unescape(const char *text, size_t len)
-{
-	static const struct {
-		const char *name;
-		char c;
-	} entities[] = { { "&amp;", '&' },  { "&lt;", '<' },    { "&gt;", '>' },
-		         { "&quot;", '"' }, { "&#x27;", '\'' }, { "&#39;", '\'' } };
-	struct fa_buf b = FA_BUF_INIT;
-
-	for (size_t i = 0; i < len; i++) {
-		size_t k = 0;
-
-		while (k < sizeof(entities) / sizeof(*entities) &&
-		       strncasecmp(text + i, entities[k].name, strlen(entities[k].name)) != 0)
-			k++;
-		if (k < sizeof(entities) / sizeof(*entities)) {
-			fa_buf_addc(&b, entities[k].c);
-			i += strlen(entities[k].name) - 1;
-		} else {
-			fa_buf_addc(&b, text[i]);
-		}
-	}
-	fa_buf_adds(&b, "");
-	return fa_buf_detach(&b);
-}
-
-/* A link of a page made absolute. The caller's. */
-static char *resolve_link(const char *link, const char *page)
-{
-	const char *host = strstr(page, "://");
-	size_t origin = host ? (size_t)(host + 3 - page) + strcspn(host + 3, "/") : 0;
-	char *dir, *url;
-
-	if (strstr(link, "://") || !host)
-		return fa_strdup(link);
-	if (*link == '/')
-		return fa_strf("%.*s%s", (int)origin, page, link);
-	dir = fa_strndup(page, (size_t)(strrchr(page, '/') - page));
-	while (!strncmp(link, "../", 3) && strlen(dir) > origin) {
-		link += 3;
-		*strrchr(dir, '/') = '\0';
-	}
-	url = fa_strf("%s/%s", dir, link);
-	free(dir);
-	return url;
-}
-
-/* href of the <a …> that starts at `tag`. The caller's; NULL: none. */
-static char *href_of(const char *tag, const char *end)
-{
-	for (const char *p = tag; p + 6 < end; p++) {
-		const char *close;
-
-		if (strncasecmp(p, "href=", 5) != 0 || (p[5] != '"' && p[5] != '\''))
-			continue;
-		close = memchr(p + 6, p[5], (size_t)(end - p - 6));
-		return close ? unescape(p + 6, (size_t)(close - p - 6)) : NULL;
-	}
-	return NULL;
-}
-
-static void keep_link(struct fa_index_file *out, const char *href, const char *page)
-{
-	static const char mark[] = "#sha256=";
-	const char *sum = strstr(href, mark);
-	char *plain = fa_strndup(href, strcspn(href, "#"));
-
-	out->url = resolve_link(plain, page);
-	out->sha256 = sum ? fa_strndup(sum + strlen(mark), strspn(sum + strlen(mark), "0123456789abcdef")) : NULL;
-	if (out->sha256 && strlen(out->sha256) != 64) {
-		free(out->sha256);
-		out->sha256 = NULL;
-	}
-	free(plain);
-}
-
-bool fa_index_read_page(struct fa_index_file *out, const char *text, const char *file, const char *page)
-{
-	size_t len = strlen(file);
-
-	for (const char *p = text; (p = strcasestr(p, "<a ")); p++) {
-		const char *end = strchr(p, '>'), *name = end ? end + 1 : NULL;
-		char *href;
-
-		if (!name)
-			break;
-		name += strspn(name, " \t\r\n");
-		if (strncmp(name, file, len) != 0 || !strchr("< \t\r\n", name[len]))
-			continue;
-		href = href_of(p, end);
-		if (!href)
-			continue;
-		keep_link(out, href, page);
-		free(href);
-		return true;
-	}
-	return false;
-}
+static const char accepted[] =
+        "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
 
 /* ---- configuration */
 
-/* pip's setting of that name; "" when unset. The caller's. */
-static char *pip_setting(const char *name, const struct fa_environment *env, struct fa_child_context *c)
+struct settings {
+	struct fa_strv folders; /* paths and pages of find-links */
+	struct fa_strv indexes;
+	bool no_index;
+	char *ca;
+};
+
+static char *pip_list(const struct fa_environment *env, struct fa_child_context *c)
 {
-	char *variable = fa_strf("PIP_%s", name), *key, *text;
-	const char *value;
+	const char *const argv[] = { env->python, "-I", "-m", "pip", "config", "list", NULL };
 	struct fa_buf out = FA_BUF_INIT;
+	struct fa_child child = { .argv = argv, .quiet = true, .out = &out };
 
-	for (char *p = variable; *p; p++)
-		*p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
-	value = getenv(variable);
-	free(variable);
-	if (value)
-		return fa_strdup(value);
-	if (!fa_environment_find(env, "pip"))
-		return fa_strdup("");
-	key = fa_strf("global.%s", name);
-	{
-		const char *const argv[] = { env->python, "-I", "-m", "pip", "config", "get", key, "--quiet", NULL };
-		struct fa_child child = { .argv = argv, .quiet = true, .out = &out };
-
-		if (fa_child_run(c, &child, FA_MACHINE, NULL) < 0)
-			fa_buf_reset(&out);
-	}
-	free(key);
-	text = fa_strdup(fa_buf_str(&out));
-	fa_buf_release(&out);
-	for (size_t len = strlen(text); len && isspace((unsigned char)text[len - 1]);)
-		text[--len] = '\0';
-	return text;
+	if (!fa_environment_find(env, "pip") || fa_child_run(c, &child, FA_MACHINE, NULL) < 0)
+		fa_buf_reset(&out);
+	return fa_buf_detach(&out);
 }
 
-static bool in_folders(struct fa_index_file *out, const char *file, const char *folders)
+/* The variable of pip's, pip's files, then the variables of uv. The caller's; NULL: nowhere set. */
+static char *setting(const char *list, const char *name, const char *variable, const char *uv, const char *older_uv)
 {
-	struct fa_strv dirs = FA_STRV_INIT;
-	bool found = false;
+	const char *names[] = { variable, uv, older_uv };
+	char *value = NULL;
 
-	fa_strv_split(&dirs, folders, " \t\n");
-	for (size_t i = 0; i < dirs.n && !found; i++) {
-		const char *dir = !strncmp(dirs.v[i], "file://", 7) ? dirs.v[i] + 7 : dirs.v[i];
-		char *path = *dir == '/' ? fa_path_join(dir, file) : NULL;
-
-		if (path && fa_file_exists(path)) {
-			out->url = fa_strdup(path);
-			found = true;
-		}
-		free(path);
-	}
-	fa_strv_release(&dirs);
-	return found;
+	if (getenv(variable))
+		return fa_strdup(getenv(variable));
+	value = fa_index_pip_setting(list, name);
+	for (int i = 1; i < 3 && !value; i++)
+		value = names[i] ? fa_strdup(getenv(names[i])) : NULL;
+	return value;
 }
 
-/* Files of an index with a password are behind the same one, when they are on the same host. */
+static bool is_true(const char *value)
+{
+	return value && *value && strcmp(value, "0") != 0 && strcasecmp(value, "false") != 0 && strcasecmp(value, "no") != 0;
+}
+
+static void read_settings(struct settings *s, const struct fa_environment *env, struct fa_child_context *c)
+{
+	char *list = pip_list(env, c);
+	char *folders = setting(list, "find-links", "PIP_FIND_LINKS", "UV_FIND_LINKS", NULL);
+	char *first = setting(list, "index-url", "PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL");
+	char *more = setting(list, "extra-index-url", "PIP_EXTRA_INDEX_URL", "UV_EXTRA_INDEX_URL", NULL);
+	char *none = setting(list, "no-index", "PIP_NO_INDEX", "UV_NO_INDEX", NULL);
+
+	*s = (struct settings){ .no_index = is_true(none), .ca = setting(list, "cert", "PIP_CERT", NULL, NULL) };
+	fa_strv_split(&s->folders, folders ? folders : "", " \t\n,");
+	fa_strv_push(&s->indexes, first && *first ? first : usual_index);
+	fa_strv_split(&s->indexes, more ? more : "", " \t\n");
+	free(list);
+	free(folders);
+	free(first);
+	free(more);
+	free(none);
+}
+
+static void release_settings(struct settings *s)
+{
+	fa_strv_release(&s->folders);
+	fa_strv_release(&s->indexes);
+	free(s->ca);
+}
+
+/* ---- looking */
+
+/* Files of an index with a password are behind the same one when they are on the very same host. */
 static void carry_userinfo(struct fa_index_file *f, const char *index)
 {
-	const char *start = strstr(index, "://"), *host, *at, *url_host;
-	char *with;
+	char *ours = fa_url_host(index), *theirs = fa_url_host(f->url);
+	const char *begin = strstr(index, "://"), *at, *rest = strstr(f->url, "://");
+	size_t authority = begin ? strcspn(begin + 3, "/?#") : 0;
 
-	if (!start)
-		return;
-	start += 3;
-	host = start + strcspn(start, "/");
-	at = memchr(start, '@', (size_t)(host - start));
-	url_host = strstr(f->url, "://");
-	if (!at || !url_host)
-		return;
-	url_host += 3;
-	if (strncmp(at + 1, url_host, (size_t)(host - at - 1)) != 0)
-		return;
-	with = fa_strf("%.*s%.*s%s", (int)(url_host - f->url), f->url, (int)(at + 1 - start), start, url_host);
-	free(f->url);
-	f->url = with;
+	at = begin ? memrchr(begin + 3, '@', authority) : NULL;
+	if (at && rest && !strcmp(ours, theirs) && !strncmp(rest + 3, theirs, strlen(theirs)) &&
+	    !strncmp(index, f->url, (size_t)(begin - index))) {
+		char *with = fa_strf("%.*s%s", (int)(at + 1 - index), index, rest + 3);
+
+		free(f->url);
+		f->url = with;
+	}
+	free(ours);
+	free(theirs);
 }
 
 /* 1: found, 0: not on it, -1: the page cannot be had. */
-static int on_index(struct fa_index_file *out, const char *index, const char *package, const char *file,
-                    struct fa_child_context *c, struct fa_err *err)
+static int on_page(struct fa_index_file *out, const char *url, const char *file, const struct settings *s,
+                   const volatile int *cancel, struct fa_err *err)
 {
-	char *name = fa_lock_normal_name(package), *cache = fa_dir_cache(), *dir = fa_path_join(cache, "index");
-	char *url = fa_strf("%s%s%s/", index, index[strlen(index) - 1] == '/' ? "" : "/", name), *path;
+	char *cache = fa_dir_cache(), *path = fa_strf("%s/index/page.%ld", cache, (long)getpid());
+	char *name = fa_strf("list of files with %s", file);
+	int answer = 0;
+	struct fa_fetch_opts fetch = { .url = url,
+		                       .path = path,
+		                       .size = -1,
+		                       .ca_file = s->ca,
+		                       .accept = accepted,
+		                       .cancel = cancel,
+		                       .tries = 3,
+		                       .name = name,
+		                       .answer = &answer };
 	struct fa_buf page = FA_BUF_INIT;
-	struct fa_fetch_opts fetch = { .url = url, .size = -1, .cancel = c->cancel };
 	int rc = -1;
 
-	path = fa_strf("%s/%s.html", dir, name);
-	fetch.path = path;
-	fa_file_remove_tree(path, NULL);
-	if (fa_file_mkdirs(dir, err) == 0 && fa_fetch(NULL, &fetch, err) == 0 && fa_file_read(&page, path, PAGE_MAX, err) == 0)
-		rc = fa_index_read_page(out, fa_buf_str(&page), file, url);
-	if (rc == 1)
-		carry_userinfo(out, index);
-	fa_file_remove_tree(path, NULL);
+	unlink(path);
+	if (fa_fetch(NULL, &fetch, err) == 0 && fa_file_read(&page, path, PAGE_MAX, err) == 0)
+		rc = fa_index_read_page(out, fa_buf_str(&page), page.len, file, url);
+	else if (answer == 404 || answer == 410)
+		rc = 0; /* an index without this package */
+	if (rc == 1) {
+		carry_userinfo(out, url);
+		out->ca = fa_strdup(s->ca);
+	}
+	unlink(path);
 	fa_buf_release(&page);
-	free(name);
 	free(cache);
-	free(dir);
-	free(url);
 	free(path);
+	free(name);
 	return rc;
 }
 
-static int on_indexes(struct fa_index_file *out, const struct fa_strv *indexes, const char *package, const char *file,
-                      struct fa_child_context *c, struct fa_err *err)
+static int in_folders(struct fa_index_file *out, const char *file, const struct settings *s, const volatile int *cancel,
+                      struct fa_err *err)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < indexes->n && rc <= 0; i++) {
-		rc = on_index(out, indexes->v[i], package, file, c, err);
-		if (rc < 0 && err && err->status == FA_INTERRUPTED)
-			return -1;
+	for (size_t i = 0; i < s->folders.n && rc == 0; i++) {
+		const char *at = s->folders.v[i], *dir = !strncmp(at, "file://", 7) ? at + 7 : at;
+		char *path;
+
+		if (!strncmp(at, "https://", 8) || !strncmp(at, "http://", 7)) {
+			rc = on_page(out, at, file, s, cancel, err) == 1;
+			continue;
+		}
+		path = *dir == '/' ? fa_path_join(dir, file) : NULL;
+		if (path && fa_file_exists(path)) {
+			out->url = fa_strdup(path);
+			rc = 1;
+		}
+		free(path);
 	}
-	if (rc == 0) {
+	return rc;
+}
+
+/* The first index that has it; one that does not answer matters only when no other has it. */
+static int on_indexes(struct fa_index_file *out, const char *package, const char *file, const struct settings *s,
+                      const volatile int *cancel, struct fa_err *err)
+{
+	struct fa_err silent = FA_ERR_INIT, why = FA_ERR_INIT;
+	char *name = fa_lock_normal_name(package);
+	int rc = 0;
+
+	for (size_t i = 0; i < s->indexes.n && rc != 1 && silent.status != FA_INTERRUPTED; i++) {
+		const char *index = s->indexes.v[i];
+		char *url = fa_strf("%s%s%s/", index, index[strlen(index) - 1] == '/' ? "" : "/", name);
+
+		rc = on_page(out, url, file, s, cancel, &why);
+		if (rc < 0)
+			silent = why;
+		free(url);
+	}
+	free(name);
+	if (rc != 1 && silent.status != FA_OK && err)
+		*err = silent;
+	else if (rc != 1) {
 		fa_err_set(err, FA_IMPOSSIBLE, "%s: the package index has no such file", file);
 		fa_err_next(err, "choose another version with --flash-attn, or another source with --source");
 	}
@@ -246,31 +193,20 @@ static int on_indexes(struct fa_index_file *out, const struct fa_strv *indexes, 
 int fa_index_find(struct fa_index_file *out, const char *package, const char *file, const struct fa_environment *env,
                   struct fa_child_context *c, struct fa_err *err)
 {
-	char *folders = pip_setting("find-links", env, c), *none = pip_setting("no-index", env, c), *first = NULL, *more = NULL;
-	struct fa_strv indexes = FA_STRV_INIT;
+	struct settings s;
 	int rc = -1;
 
-	*out = (struct fa_index_file){ 0 };
-	if (in_folders(out, file, folders)) {
+	*out = (struct fa_index_file){ .size = -1 };
+	read_settings(&s, env, c);
+	if (in_folders(out, file, &s, c->cancel, err) == 1) {
 		rc = 0;
-		goto done;
-	}
-	if (*none && strcmp(none, "0") != 0 && strcasecmp(none, "false") != 0) {
+	} else if (s.no_index) {
 		fa_err_set(err, FA_NETWORK, "%s: not in %s, and pip is set to ask no index (no-index)", file,
-		           *folders ? folders : "any folder");
+		           s.folders.n ? s.folders.v[0] : "any folder");
 		fa_err_next(err, "put the file there, or unset PIP_NO_INDEX");
-		goto done;
+	} else {
+		rc = on_indexes(out, package, file, &s, c->cancel, err);
 	}
-	first = pip_setting("index-url", env, c);
-	more = pip_setting("extra-index-url", env, c);
-	fa_strv_push(&indexes, *first ? first : usual_index);
-	fa_strv_split(&indexes, more, " \t\n");
-	rc = on_indexes(out, &indexes, package, file, c, err);
-done:
-	fa_strv_release(&indexes);
-	free(folders);
-	free(none);
-	free(first);
-	free(more);
+	release_settings(&s);
 	return rc;
 }

@@ -21,7 +21,7 @@ static void show_bytes(void *ctx, int64_t done, int64_t total)
 }
 
 struct wanted { /* one file to be had */
-	char *file, *url, *sha256;
+	char *file, *url, *sha256, *ca;
 	int64_t size;
 	bool wheel;
 	bool canonical; /* its address may stand in a lock */
@@ -32,6 +32,7 @@ static void release_wanted(struct wanted *w)
 	free(w->file);
 	free(w->url);
 	free(w->sha256);
+	free(w->ca);
 }
 
 static void replace(char **to, const char *text)
@@ -101,8 +102,11 @@ static int want_sdist(struct wanted *w, struct fa_run *run, const char *package,
 	if (fa_index_find(&f, package, w->file, run->env, &run->child, err) < 0)
 		return -1;
 	replace(&w->url, f.url);
+	replace(&w->ca, f.ca);
 	if (!w->sha256)
 		replace(&w->sha256, f.sha256);
+	if (w->size < 0)
+		w->size = f.size;
 	fa_index_file_release(&f);
 	return 0;
 }
@@ -191,6 +195,7 @@ static int bring(char *sha256, struct fa_run *run, const struct wanted *w, const
 		                      .path = path,
 		                      .sha256 = w->sha256,
 		                      .size = w->size,
+		                      .ca_file = w->ca,
 		                      .cancel = run->opts->cancel,
 		                      .progress = show_bytes,
 		                      .ctx = run };
