@@ -71,6 +71,7 @@ bool cli_color(const struct cli *c, int fd);
 
 /* The error in one line on stderr, the next step in a second one. */
 void cli_say_error(const struct cli *c, const struct fa_err *err);
+void cli_say(bool color, enum fa_status status, const char *text, const char *next);
 
 /* A command returns 0 with *status the exit status, or -1 with err, which main() prints. */
 int cli_detect(const struct cli *c, int *status, struct fa_err *err);

@@ -1,5 +1,5 @@
 /* fainstall: reads the command line, hands it to one command, tells how it ended. */
-#include "cli.h"
+#include "front.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -58,6 +58,13 @@ static int dispatch(const struct cli *c, int *status, struct fa_err *err)
 	return cli_start(c, status, err);
 }
 
+/* Commands whose JSON is a line for each event. */
+static bool tells_events(const struct cli *c)
+{
+	return c->command == CLI_VERIFY || (c->command == CLI_INSTALL && !c->v[CLI_OPT_DRY_RUN]) ||
+	       (c->command == CLI_RUN && c->v[CLI_OPT_NON_INTERACTIVE]);
+}
+
 static int help_or_version(const struct cli *c)
 {
 	struct fa_buf out = FA_BUF_INIT;
@@ -94,6 +101,8 @@ int main(int argc, char **argv)
 	} else if (c.v[CLI_OPT_HELP] || c.v[CLI_OPT_VERSION]) {
 		status = help_or_version(&c);
 	} else if (dispatch(&c, &status, &err) < 0) {
+		if (c.v[CLI_OPT_JSON] && tells_events(&c))
+			cli_jsonl_error(&err);
 		cli_say_error(&c, &err);
 		status = err.status;
 	}

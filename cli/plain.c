@@ -172,20 +172,13 @@ static void show_check(const struct cli_front *f, const struct fa_event *e, stru
 		fa_buf_addf(line, ": %s", e->text);
 }
 
-static void show_error(const struct cli_front *f, const struct fa_event *e)
-{
-	fprintf(stderr, "%sfainstall:%s %s\n", f->color ? "\033[31m" : "", f->color ? "\033[0m" : "", e->text);
-	if (e->next[0])
-		fprintf(stderr, "next: %s\n", e->next);
-}
-
 static void show(struct cli_front *f, const struct fa_event *e)
 {
 	struct fa_buf line = FA_BUF_INIT;
 
 	if (e->kind == FA_EVENT_ERROR) {
 		close_line(f);
-		show_error(f, e);
+		cli_say(f->color && isatty(STDERR_FILENO), e->code, e->text, e->next);
 	}
 	if (f->quiet)
 		return;

@@ -29,12 +29,15 @@ static const char *usual_next(enum fa_status status)
 	}
 }
 
-void cli_say_error(const struct cli *c, const struct fa_err *err)
+void cli_say(bool color, enum fa_status status, const char *text, const char *next)
 {
-	bool color = cli_color(c, STDERR_FILENO);
-
 	fflush(stdout);
 	fprintf(stderr, "%sfainstall:%s %s\n", color ? "\033[31m" : "", color ? "\033[0m" : "",
-	        err->text[0] ? err->text : fa_status_name(err->status));
-	fprintf(stderr, "next: %s\n", err->next[0] ? err->next : usual_next(err->status));
+	        text[0] ? text : fa_status_name(status));
+	fprintf(stderr, "next: %s\n", next[0] ? next : usual_next(status));
+}
+
+void cli_say_error(const struct cli *c, const struct fa_err *err)
+{
+	cli_say(cli_color(c, STDERR_FILENO), err->status, err->text, err->next);
 }

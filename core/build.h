@@ -16,9 +16,11 @@ struct fa_build_opts {
 	const char *wheel_dir; /* the wheel ends here */
 	const char *log_dir;
 	const struct fa_plan_build *build;
-	const char *version; /* flash-attn version; the local label of a profile is added */
-	const volatile int *cancel;
+	const char *version;        /* flash-attn version; the local label of a profile is added */
+	const volatile int *cancel; /* FA_BUILD_DRAIN: nothing new starts, the running units finish; another value: stop now */
 };
+
+enum { FA_BUILD_DRAIN = 2 };
 
 /* One tiny CUDA unit and one tiny C++ unit, compiled, linked and loaded, seconds. FA_MACHINE with the cause by name. */
 int fa_build_preflight(const struct fa_build_opts *opts, const struct fa_sink *sink, int step, struct fa_err *err);

@@ -272,14 +272,18 @@ char *fa_dir_config(void)
 
 char *fa_dir_own(const char *name, struct fa_err *err)
 {
-	const char *forced = getenv("FAINSTALL_DATA");
+	static const char *const forced[] = { "FAINSTALL_LIBEXEC", "FAINSTALL_DATA" };
 	char exe[PATH_MAX], *dir, *path;
 	static const char *const places[] = { ".", "../share/fainstall", "../libexec/fainstall", "../../share/fainstall" };
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 
 	exe[n > 0 ? n : 0] = '\0';
-	if (forced) {
-		path = fa_path_join(forced, name);
+	for (size_t i = 0; i < sizeof(forced) / sizeof(*forced); i++) {
+		if (!getenv(forced[i]))
+			continue;
+		dir = fa_path_absolute(getenv(forced[i]));
+		path = fa_path_join(dir, name);
+		free(dir);
 		if (fa_file_exists(path))
 			return path;
 		free(path);

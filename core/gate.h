@@ -1,9 +1,63 @@
-/* The compiler gate: what PYTORCH_NVCC points at. `fainstall-worker` called under the name "nvcc" runs fa_gate_main. Admits
- * units by memory, longest first, runs the real nvcc, records time and peak memory of each. How the gate of all units of one
- * build, and of two builds on one machine, agree is told in gate.c. */
+/* The compiler gate: what PYTORCH_NVCC (and CXX) point at. `fainstall-worker` called under the name "nvcc" or "c++" runs
+ * fa_gate_main. It waits until the unit may start, runs the real compiler, and records time and peak memory of each.
+ *
+ * There is no server. Every waiting gate has a slot in one table (a small file, mapped by all gates of this user on this machine,
+ * whatever build they belong to) and holds a lock on its slot's byte; the compiler and all its children inherit that lock, so a
+ * slot is taken until the last of them is gone, however they end. One of those that wait holds the leader's lock and decides
+ * for all (fa_gate_choose); when it goes, the kernel gives the lock to the next. Nothing needs cleaning up after a kill -9.
+ *
+ * Environment, set by build.c:
+ *   FAINSTALL_GATE_DIR     folder of this build: `units` (expected seconds and MiB, a line each), `events` (JSON lines, written
+ *                          here), `stop` (exists: everything ends now), `drain` (exists: nothing new starts)
+ *   FAINSTALL_GATE_NVCC, FAINSTALL_GATE_CXX   the real compilers
+ *   FAINSTALL_GATE_JOBS    at most so many units of this build at a time; 0 or unset: cores
+ *   FAINSTALL_GATE_TABLE   the table's file instead of the user's; FAINSTALL_GATE_CORES, FAINSTALL_GATE_MEMORY_MIB (all that may
+ *                          be used), FAINSTALL_GATE_RESERVE_MIB, FAINSTALL_GATE_NICE instead of what is found or usual */
 #ifndef FA_GATE_H
 #define FA_GATE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 int fa_gate_main(int argc, char **argv);
+
+/* ---- the decision, pure */
+
+enum fa_gate_state { FA_GATE_FREE, FA_GATE_WAITING, FA_GATE_RUNNING };
+
+struct fa_gate_unit {
+	enum fa_gate_state state;
+	uint64_t build;     /* whose unit; jobs are counted for each build */
+	int jobs;           /* most units of this build at a time; 0: no limit but the cores */
+	double expect_s;    /* longest first */
+	int64_t expect_mib; /* its peak */
+	int64_t rss_mib;    /* of its processes now */
+	double waited_s;
+	bool alone; /* was killed for memory: only with nothing else running, after the others */
+};
+
+struct fa_gate_room {
+	int64_t available_mib; /* may be used now; -1 unknown: memory does not count */
+	int64_t reserve_mib;   /* stays free for whoever sits there */
+	int cores;
+	double pressure; /* share of the last 10 s in which everything stood still for memory, percent */
+};
+
+enum { FA_GATE_PATIENCE_S = 20, FA_GATE_PRESSURE = 10 };
+
+/* Which waiting unit starts now; -1 none. A unit that fits nowhere starts when nothing else runs and it has waited
+ * FA_GATE_PATIENCE_S: waiting longer would not make the machine larger. */
+int fa_gate_choose(const struct fa_gate_unit *units, size_t n, const struct fa_gate_room *room);
+
+/* Seconds until all is done: units (FREE: done, not counted) placed longest first on `cores` under `memory_mib` (-1: no
+ * limit); a RUNNING unit has waited_s behind it. The same rule as fa_gate_choose, on a clock of its own. */
+double fa_gate_simulate(const struct fa_gate_unit *units, size_t n, int cores, int64_t memory_mib);
+
+/* The first line of a compiler's output that says what is wrong, without its indent; NULL: none. Borrowed; len in *len. */
+const char *fa_gate_first_error(const char *text, size_t *len);
+
+/* Does this output speak of a process that the kernel killed, or of memory that ran out? */
+bool fa_gate_speaks_of_memory(const char *text);
 
 #endif

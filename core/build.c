@@ -1,0 +1,551 @@
+#include "build.h"
+
+#include "buf.h"
+#include "build_env.h"
+#include "file.h"
+#include "gate_table.h"
+#include "json.h"
+#include "memory.h"
+#include "proc.h"
+#include "units.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+/* How many compilers the build system may start: all of them, the gate decides. */
+enum { MAX_STARTED = 400, PROGRESS_EVERY_S = 2 };
+
+struct build {
+	const struct fa_build_opts *opts;
+	const struct fa_sink *sink;
+	int step;
+	char *root; /* source/build */
+	char *dir;  /* of the gate, inside root */
+	char *log;
+	struct fa_units units;
+	struct fa_json *shipped, *measured; /* {name: [seconds, MiB]} */
+	int64_t event_offset;               /* read of dir/events so far */
+	struct fa_buf partial;
+	double now, told;
+	int cancel; /* what fa_proc watches */
+	bool kept_told;
+	char *wheel;
+	char *failed_unit, *failed_text; /* the first unit that stopped, and why */
+	bool no_memory;
+	char *refusal, *refusal_next; /* a sentence of build.py's */
+	char last[512];               /* last line said, for want of anything better */
+};
+
+static void build_release(struct build *b)
+{
+	fa_units_release(&b->units);
+	fa_json_free(b->shipped);
+	fa_json_free(b->measured);
+	fa_buf_release(&b->partial);
+	free(b->root);
+	free(b->dir);
+	free(b->log);
+	free(b->wheel);
+	free(b->failed_unit);
+	free(b->failed_text);
+	free(b->refusal);
+	free(b->refusal_next);
+}
+
+/* ---- progress */
+
+static int places(const struct build *b)
+{
+	int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), jobs = b->opts->build->jobs;
+
+	return jobs > 0 && jobs < cores ? jobs : cores;
+}
+
+static void tell_progress(struct build *b)
+{
+	struct fa_event e = fa_event_new(FA_EVENT_PROGRESS);
+
+	if (!b->units.n)
+		return;
+	e.step = b->step;
+	e.done = (int64_t)fa_units_done(&b->units);
+	e.total = (int64_t)b->units.n;
+	e.number = (int64_t)fa_units_running(&b->units);
+	e.seconds = fa_units_left(&b->units, b->now, places(b), fa_memory_total_mib(NULL));
+	snprintf(e.unit, sizeof(e.unit), "units");
+	b->told = b->now;
+	fa_emit(b->sink, &e);
+}
+
+static void unit_began(struct build *b, const char *name)
+{
+	struct fa_event e = fa_event_new(FA_EVENT_UNIT_BEGIN);
+
+	fa_units_begin(&b->units, name, b->now);
+	e.step = b->step;
+	e.number = (int64_t)fa_units_running(&b->units);
+	e.done = (int64_t)fa_units_done(&b->units);
+	e.total = (int64_t)b->units.n;
+	snprintf(e.id, sizeof(e.id), "%s", name);
+	fa_emit(b->sink, &e);
+}
+
+static void remember(struct build *b, const char *name, double seconds, int64_t peak_mib)
+{
+	struct fa_json *row = fa_json_new_array();
+
+	fa_json_push(row, fa_json_new_number((double)(int64_t)(seconds * 10 + 0.5) / 10));
+	fa_json_push(row, fa_json_new_number((double)peak_mib));
+	fa_json_set(b->measured, name, row);
+}
+
+static void unit_ended(struct build *b, const char *name, const struct fa_json *j, enum fa_outcome status)
+{
+	struct fa_event e = fa_event_new(FA_EVENT_UNIT_END);
+
+	e.seconds = fa_json_get_number(j, "seconds", -1);
+	e.peak_mib = (int64_t)fa_json_get_number(j, "peak_mib", -1);
+	if (status == FA_OUTCOME_OK) {
+		fa_units_end(&b->units, name, e.seconds);
+		remember(b, name, e.seconds, e.peak_mib);
+	} else {
+		fa_units_again(&b->units, name);
+	}
+	e.step = b->step;
+	e.done = (int64_t)fa_units_done(&b->units);
+	e.total = (int64_t)b->units.n;
+	e.status = status;
+	snprintf(e.id, sizeof(e.id), "%s", name);
+	snprintf(e.text, sizeof(e.text), "%s", fa_json_get_string(j, "text") ? fa_json_get_string(j, "text") : "");
+	fa_emit(b->sink, &e);
+	tell_progress(b);
+}
+
+static void unit_failed(struct build *b, const char *name, const struct fa_json *j, bool memory)
+{
+	const char *text = fa_json_get_string(j, "text");
+
+	if (!b->failed_unit) {
+		b->failed_unit = fa_strdup(name);
+		b->failed_text = fa_strdup(text ? text : "");
+		b->no_memory = memory;
+	}
+	unit_ended(b, name, j, FA_OUTCOME_FAILED);
+}
+
+static void take_event(struct build *b, const char *line, size_t len)
+{
+	struct fa_json *j = NULL;
+	const char *what, *name;
+
+	if (fa_json_parse(&j, line, len, "events", NULL) < 0)
+		return;
+	what = fa_json_get_string(j, "what");
+	name = fa_json_get_string(j, "unit");
+	if (!what || !name) {
+		fa_json_free(j);
+		return;
+	}
+	if (!strcmp(what, "begin")) {
+		unit_began(b, name);
+	} else if (!strcmp(what, "end")) {
+		unit_ended(b, name, j, FA_OUTCOME_OK);
+	} else if (!strcmp(what, "failed") || !strcmp(what, "no_memory")) {
+		unit_failed(b, name, j, !strcmp(what, "no_memory"));
+	} else if (!strcmp(what, "killed") || !strcmp(what, "pushed_out")) {
+		unit_ended(b, name, j, FA_OUTCOME_SKIPPED);
+		fa_emit_text(b->sink, FA_EVENT_WARNING, "memory_short", "%s %s at %.0f MiB; it is compiled once more, alone",
+		             name,
+		             !strcmp(what, "killed") ? "was killed for want of memory"
+		                                     : "was stopped to give the others memory",
+		             fa_json_get_number(j, "peak_mib", 0));
+	} else if (!strcmp(what, "stopped")) {
+		unit_ended(b, name, j, FA_OUTCOME_SKIPPED);
+	}
+	fa_json_free(j);
+}
+
+static void read_events(struct build *b)
+{
+	char *path = fa_path_join(b->dir, "events"), chunk[16384];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	while (fd >= 0 && (n = pread(fd, chunk, sizeof(chunk), b->event_offset)) > 0) {
+		fa_buf_add(&b->partial, chunk, (size_t)n);
+		b->event_offset += n;
+	}
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	for (char *start = b->partial.data, *end; start && (end = strchr(start, '\n'));) {
+		struct fa_buf rest = FA_BUF_INIT;
+
+		take_event(b, start, (size_t)(end - start));
+		fa_buf_adds(&rest, end + 1);
+		fa_buf_release(&b->partial);
+		b->partial = rest;
+		start = b->partial.data;
+	}
+}
+
+static void raise_flag(const struct build *b, const char *name)
+{
+	char *path = fa_path_join(b->dir, name);
+
+	fa_file_write(path, "", 0, NULL);
+	free(path);
+}
+
+static void on_tick(void *ctx, double seconds, int64_t tree_mib)
+{
+	struct build *b = ctx;
+
+	(void)seconds;
+	(void)tree_mib;
+	b->now = fa_gate_clock();
+	read_events(b);
+	if (b->now - b->told >= PROGRESS_EVERY_S)
+		tell_progress(b);
+	if (!b->opts->cancel || !*b->opts->cancel)
+		return;
+	if (*b->opts->cancel == FA_BUILD_DRAIN)
+		raise_flag(b, "drain");
+	else
+		b->cancel = 1;
+}
+
+/* ---- what build.py and the build system say */
+
+static void set_units(struct build *b, const struct fa_json *j)
+{
+	struct fa_strv names = FA_STRV_INIT;
+	struct fa_buf text = FA_BUF_INIT;
+	char *path = fa_path_join(b->dir, "units");
+
+	fa_json_get_strv(j, "units", &names);
+	fa_units_set(&b->units, &names, b->shipped, b->measured);
+	fa_units_print(&b->units, &text);
+	fa_file_write(path, fa_buf_str(&text), text.len, NULL);
+	fa_buf_release(&text);
+	fa_strv_release(&names);
+	free(path);
+	tell_progress(b);
+}
+
+static void take_word(struct build *b, const char *text)
+{
+	struct fa_json *j = NULL;
+
+	if (fa_json_parse(&j, text, strlen(text), "build.py", NULL) < 0)
+		return;
+	if (fa_json_get(j, "units"))
+		set_units(b, j);
+	if (fa_json_get_string(j, "wheel") && !b->wheel)
+		b->wheel = fa_strdup(fa_json_get_string(j, "wheel"));
+	if (fa_json_get_string(j, "error") && !b->refusal) {
+		b->refusal = fa_strdup(fa_json_get_string(j, "error"));
+		b->refusal_next = fa_strdup(fa_json_get_string(j, "next"));
+	}
+	fa_json_free(j);
+}
+
+/* "[3/31] c++ …" of the build system: 31 of all units are to be compiled, the others are there from before. */
+static void look_for_kept(struct build *b, const char *line)
+{
+	unsigned done, to_do;
+
+	if (b->kept_told || !b->units.n || sscanf(line, "[%u/%u]", &done, &to_do) != 2)
+		return;
+	b->kept_told = true;
+	if (to_do < b->units.n)
+		fa_emit_text(b->sink, FA_EVENT_NOTE, "kept", "%zu of %zu units are there from before", b->units.n - to_do,
+		             b->units.n);
+	fa_units_keep(&b->units, to_do > 0 ? to_do - 1 : 0);
+}
+
+static void on_line(void *ctx, const char *line, bool is_err)
+{
+	struct build *b = ctx;
+	struct fa_event e = fa_event_new(FA_EVENT_LOG);
+
+	b->now = fa_gate_clock();
+	if (!strncmp(line, "fainstall {", 11)) {
+		take_word(b, line + 10);
+		return;
+	}
+	look_for_kept(b, line);
+	if (strspn(line, " \t") < strlen(line))
+		snprintf(b->last, sizeof(b->last), "%s", line);
+	e.step = b->step;
+	snprintf(e.id, sizeof(e.id), "%s", is_err ? "err" : "out");
+	snprintf(e.text, sizeof(e.text), "%s", line);
+	fa_emit(b->sink, &e);
+}
+
+/* ---- setting it up */
+
+static int link_gate(const struct build *b, struct fa_err *err)
+{
+	static const char *const names[] = { "nvcc", "c++" };
+	char *worker = fa_dir_own("fainstall-worker", err);
+	int rc = worker ? 0 : -1;
+
+	for (int i = 0; rc == 0 && i < 2; i++) {
+		char *path = fa_strf("%s/bin/%s", b->dir, names[i]);
+
+		unlink(path);
+		if (symlink(worker, path) < 0)
+			rc = fa_err_set(err, FA_MACHINE, "%s: %s", path, strerror(errno));
+		free(path);
+	}
+	free(worker);
+	return rc;
+}
+
+/* A fresh folder for the gate; what was measured before stays. */
+static int set_up_gate(struct build *b, struct fa_err *err)
+{
+	static const char *const old[] = { "events", "stop", "drain", "tmp", "units" };
+	char *bin = fa_path_join(b->dir, "bin");
+	int rc = fa_file_mkdirs(bin, err);
+
+	for (size_t i = 0; rc == 0 && i < sizeof(old) / sizeof(*old); i++) {
+		char *path = fa_path_join(b->dir, old[i]);
+
+		rc = fa_file_remove_tree(path, err);
+		free(path);
+	}
+	free(bin);
+	return rc < 0 ? rc : link_gate(b, err);
+}
+
+static char *measured_path(void)
+{
+	char *state = fa_dir_state(), *path = fa_path_join(state, "units.json");
+
+	free(state);
+	return path;
+}
+
+/* matrix/units.json has a row for each kind, head dim and dtype with the seconds of both units, not causal and causal. */
+static void ship_row(struct fa_json *out, const struct fa_json *row)
+{
+	static const char *const causal[] = { "", "_causal" };
+	const struct fa_json *seconds = fa_json_get(row, "seconds");
+
+	for (size_t i = 0; i < 2 && i < fa_json_len(seconds); i++) {
+		char *name = fa_strf("flash_%s_hdim%.0f_%s%s_sm80", fa_json_get_string(row, "kind"),
+		                     fa_json_get_number(row, "head_dim", 0), fa_json_get_string(row, "dtype"), causal[i]);
+		struct fa_json *pair = fa_json_new_array();
+
+		fa_json_push(pair, fa_json_new_number(fa_json_number(fa_json_at(seconds, i))));
+		fa_json_push(pair, fa_json_new_number(fa_json_get_number(row, "peak_mib", 0)));
+		fa_json_set(out, name, pair);
+		free(name);
+	}
+}
+
+/* What units took: shipped with us, and what this machine has shown. Both may be missing; a damaged one counts as missing. */
+static void load_expected(struct build *b)
+{
+	char *path = fa_dir_own("matrix/units.json", NULL), *mine = measured_path();
+	struct fa_json *table = NULL;
+
+	b->shipped = fa_json_new_object();
+	if (path && fa_json_read_file(&table, path, NULL) == 0)
+		fa_json_each (row, fa_json_get(table, "rows"))
+			if (fa_json_get_string(row, "kind") && fa_json_get_string(row, "dtype"))
+				ship_row(b->shipped, row);
+	if (fa_json_read_file(&b->measured, mine, NULL) < 0 || fa_json_type(b->measured) != FA_JSON_OBJECT) {
+		fa_json_free(b->measured);
+		b->measured = fa_json_new_object();
+	}
+	fa_json_free(table);
+	free(path);
+	free(mine);
+}
+
+static void store_measured(const struct build *b)
+{
+	char *path = measured_path(), *text = fa_json_print(b->measured, true), *dir = fa_path_dir(path);
+
+	if (fa_file_mkdirs(dir, NULL) == 0)
+		fa_file_write(path, text, strlen(text), NULL);
+	free(path);
+	free(text);
+	free(dir);
+}
+
+static struct fa_json *expected_json(const struct build *b)
+{
+	struct fa_json *j = fa_json_copy(b->shipped);
+
+	fa_json_each (row, b->measured)
+		fa_json_set(j, fa_json_key(row), fa_json_copy(row));
+	return j;
+}
+
+static int write_job(const struct build *b, const char *path, struct fa_err *err)
+{
+	const struct fa_plan_build *p = b->opts->build;
+	struct fa_json *j = fa_json_new_object();
+	char *text, *nvcc = fa_path_join(b->opts->cuda_home, "bin/nvcc");
+	int rc;
+
+	fa_json_set_string(j, "source", b->opts->source);
+	fa_json_set_string(j, "build", b->root);
+	fa_json_set_string(j, "wheel_dir", b->opts->wheel_dir);
+	fa_json_set_string(j, "version", b->opts->version);
+	fa_json_set_string(j, "nvcc_path", nvcc);
+	fa_json_set_string(j, "profile", p->profile ? p->profile : "full");
+	fa_json_set(j, "archs", fa_json_new_strv(&p->archs));
+	fa_json_set(j, "dtypes", fa_json_new_strv(&p->dtypes));
+	fa_json_set(j, "head_dims", fa_json_new_strv(&p->head_dims));
+	fa_json_set(j, "features", fa_json_new_strv(&p->features));
+	fa_json_set_bool(j, "backward", p->backward);
+	fa_json_set_number(j, "cores", places(b));
+	fa_json_set(j, "expected", expected_json(b));
+	text = fa_json_print(j, true);
+	rc = fa_file_write(path, text, strlen(text), err);
+	free(text);
+	free(nvcc);
+	fa_json_free(j);
+	return rc;
+}
+
+/* ---- how it ended */
+
+static int explain(struct build *b, const struct fa_proc_result *r, struct fa_err *err)
+{
+	if (b->cancel || (b->opts->cancel && *b->opts->cancel))
+		return fa_err_set(err, FA_INTERRUPTED, "the build was stopped; what is compiled is kept");
+	if (b->no_memory) {
+		fa_err_set(err, FA_MACHINE, "%s needs more memory than there is, even alone: %s", b->failed_unit,
+		           b->failed_text);
+		return fa_err_next(err,
+		                   "close other programs, raise the container's memory limit, or choose a smaller profile");
+	}
+	if (b->failed_unit) {
+		fa_err_set(err, FA_BUILD, "%s: %s", b->failed_unit, b->failed_text);
+		return fa_err_next(err, "fainstall diagnose %s", b->log);
+	}
+	if (b->refusal) {
+		fa_err_set(err, FA_BUILD, "%s", b->refusal);
+		return b->refusal_next && *b->refusal_next ? fa_err_next(err, "%s", b->refusal_next) : -1;
+	}
+	if (r->end == FA_PROC_NOT_STARTED)
+		return -1; /* fa_proc_run said what */
+	fa_err_set(err, FA_BUILD, "setup.py of flash-attn %s stopped: %s", b->opts->version, b->last);
+	return fa_err_next(err, "fainstall diagnose %s", b->log);
+}
+
+static int run(struct build *b, const char *job, struct fa_err *err)
+{
+	char *program = fa_dir_own("recipes/build.py", err);
+	struct fa_strv env = FA_STRV_INIT;
+	const char *argv[] = { b->opts->python, "-u", program, job, NULL };
+	struct fa_proc_result result;
+	int rc = -1;
+
+	if (!program)
+		return -1;
+	if (fa_build_env(&env, b->opts, b->dir, MAX_STARTED, b->sink, err) < 0)
+		goto done;
+	{
+		struct fa_proc_opts proc = { .argv = argv,
+			                     .envp = (const char *const *)env.v,
+			                     .cwd = b->opts->source,
+			                     .log_path = b->log,
+			                     .cancel = &b->cancel,
+			                     .line = on_line,
+			                     .tick = on_tick,
+			                     .ctx = b };
+
+		rc = fa_proc_run(&result, &proc, FA_BUILD, err);
+	}
+	b->now = fa_gate_clock();
+	read_events(b);
+	store_measured(b);
+	if (rc == 0 && !b->wheel)
+		rc = -1;
+	if (rc < 0)
+		explain(b, &result, err);
+done:
+	fa_strv_release(&env);
+	free(program);
+	return rc;
+}
+
+static int check(const struct fa_build_opts *o, struct fa_err *err)
+{
+	char *setup = fa_path_join(o->source, "setup.py"), *nvcc = fa_path_join(o->cuda_home ? o->cuda_home : "", "bin/nvcc");
+	int rc = 0;
+
+	if (!fa_file_exists(setup)) {
+		rc = fa_err_set(err, FA_BUILD, "%s: not there; the source is incomplete", setup);
+	} else if (!o->cuda_home || !fa_file_is_executable(nvcc)) {
+		rc = fa_err_set(err, FA_MACHINE, "%s: no compiler there", nvcc);
+		fa_err_next(err, "install the CUDA toolkit, or set CUDA_HOME to the folder that holds bin/nvcc");
+	} else if (!o->build->archs.n) {
+		rc = fa_err_set(err, FA_USAGE, "no GPU architecture to build for");
+		fa_err_next(err, "name them: --arch 90");
+	}
+	free(setup);
+	free(nvcc);
+	return rc;
+}
+
+/* One build at a time in one source folder. */
+static int lock_source(const struct build *b, struct fa_err *err)
+{
+	char *path = fa_path_join(b->root, "lock");
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		fa_err_set(err, FA_MACHINE, "%s: %s", path, strerror(errno));
+	else if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		fa_err_set(err, FA_MACHINE, "%s: another build works in this source", b->opts->source);
+		fa_err_next(err, "wait for it, or stop it");
+		close(fd);
+		fd = -1;
+	}
+	free(path);
+	return fd;
+}
+
+int fa_build_wheel(char **wheel_out, const struct fa_build_opts *opts, const struct fa_sink *sink, int step, struct fa_err *err)
+{
+	struct build b = { .opts = opts, .sink = sink, .step = step };
+	char *job = NULL;
+	int rc = -1, lock = -1;
+
+	if (check(opts, err) < 0)
+		return -1;
+	b.root = fa_path_join(opts->source, "build");
+	b.dir = fa_path_join(b.root, "gate");
+	b.log = fa_path_join(opts->log_dir ? opts->log_dir : b.root, "build.log");
+	job = fa_path_join(b.root, "job.json");
+	if (fa_file_mkdirs(b.root, err) < 0 || (opts->log_dir && fa_file_mkdirs(opts->log_dir, err) < 0) ||
+	    (lock = lock_source(&b, err)) < 0 || set_up_gate(&b, err) < 0)
+		goto done;
+	load_expected(&b);
+	if (write_job(&b, job, err) < 0 || run(&b, job, err) < 0)
+		goto done;
+	fa_units_keep(&b.units, 0);
+	tell_progress(&b);
+	*wheel_out = b.wheel;
+	b.wheel = NULL;
+	rc = 0;
+done:
+	if (lock >= 0)
+		close(lock);
+	free(job);
+	build_release(&b);
+	return rc;
+}

@@ -1,0 +1,193 @@
+#include "build_env.h"
+
+#include "buf.h"
+#include "file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Settings of other people's builds: each of these changes what is compiled, or how, without being in the plan. */
+static const char *const loud[] = { "NVCC_PREPEND_FLAGS",
+	                            "NVCC_APPEND_FLAGS",
+	                            "CFLAGS",
+	                            "CXXFLAGS",
+	                            "CPPFLAGS",
+	                            "LDFLAGS",
+	                            "LDSHARED",
+	                            "CPATH",
+	                            "C_INCLUDE_PATH",
+	                            "CPLUS_INCLUDE_PATH",
+	                            "LIBRARY_PATH",
+	                            "PYTHONPATH",
+	                            "PYTHONHOME",
+	                            "TORCH_CUDA_ARCH_LIST",
+	                            "NVCC_CCBIN",
+	                            "COMPILER_PATH",
+	                            "GCC_EXEC_PREFIX",
+	                            NULL };
+/* Named by us. */
+static const char *const ours[] = { "PATH",
+	                            "CUDA_HOME",
+	                            "CUDA_PATH",
+	                            "MAX_JOBS",
+	                            "NVCC_THREADS",
+	                            "NINJA_STATUS",
+	                            "CC",
+	                            "CXX",
+	                            "PYTORCH_NVCC",
+	                            "USE_NINJA",
+	                            "BUILD_TARGET",
+	                            "SOURCE_DATE_EPOCH",
+	                            "MAKEFLAGS",
+	                            "VERBOSE",
+	                            "PYTHONDONTWRITEBYTECODE",
+	                            "PYTHONSAFEPATH",
+	                            "LC_ALL",
+	                            "LANGUAGE",
+	                            "TMPDIR",
+	                            NULL };
+static const char *const prefixes[] = {
+	"FLASH_ATTENTION_", "FLASH_ATTN_", "DISTUTILS_", "SETUPTOOLS_", "FAINSTALL_GATE_", NULL
+};
+
+/* A moment that is the same for every build: 2020-01-01, after what a zip archive can tell. */
+static const char *const epoch = "1577836800";
+
+static bool is_one_of(const char *const *list, const char *entry)
+{
+	size_t len = strcspn(entry, "=");
+
+	for (; *list; list++)
+		if (strcspn(*list, "=") == len && !strncmp(*list, entry, len))
+			return true;
+	return false;
+}
+
+static bool has_prefix(const char *entry)
+{
+	for (const char *const *p = prefixes; *p; p++)
+		if (!strncmp(entry, *p, strlen(*p)))
+			return true;
+	return false;
+}
+
+static void inherit(struct fa_strv *out, const struct fa_sink *sink)
+{
+	struct fa_buf dropped = FA_BUF_INIT;
+
+	for (char **e = environ; *e; e++) {
+		bool gate_setting = !strncmp(*e, "FAINSTALL_GATE_", 15) && strncmp(*e, "FAINSTALL_GATE_DIR", 18);
+
+		if (is_one_of(loud, *e))
+			fa_buf_addf(&dropped, "%s%.*s", dropped.len ? ", " : "", (int)strcspn(*e, "="), *e);
+		else if (gate_setting || (!is_one_of(ours, *e) && !has_prefix(*e)))
+			fa_strv_push(out, *e);
+	}
+	if (dropped.len)
+		fa_emit_text(sink, FA_EVENT_WARNING, "environment", "not used for the build: %s", fa_buf_str(&dropped));
+	fa_buf_release(&dropped);
+}
+
+char *fa_build_find(const char *program, const char *path)
+{
+	struct fa_strv dirs = FA_STRV_INIT;
+	char *found = NULL;
+
+	if (strchr(program, '/'))
+		return access(program, X_OK) == 0 ? fa_path_absolute(program) : NULL;
+	fa_strv_split(&dirs, path, ":");
+	for (size_t i = 0; i < dirs.n && !found; i++) {
+		found = fa_path_join(dirs.v[i], program);
+		if (access(found, X_OK) != 0 || fa_file_is_dir(found)) {
+			free(found);
+			found = NULL;
+		}
+	}
+	fa_strv_release(&dirs);
+	return found;
+}
+
+static char *search_path(const struct fa_build_opts *o)
+{
+	char *python = fa_path_dir(o->python);
+	const char *have = getenv("PATH");
+	char *path = o->tools ? fa_strf("%s/bin:%s:%s/bin:%s", o->tools, python, o->cuda_home, have ? have : "/usr/bin:/bin")
+	                      : fa_strf("%s:%s/bin:%s", python, o->cuda_home, have ? have : "/usr/bin:/bin");
+
+	free(python);
+	return path;
+}
+
+/* The host compiler: the user's own choice if there is one. */
+static char *host_compiler(const char *path, struct fa_err *err)
+{
+	const char *const names[] = { getenv("CXX"), "c++", "g++", "clang++" };
+	char *found = NULL;
+
+	for (size_t i = 0; i < 4 && !found; i++)
+		if (names[i] && *names[i])
+			found = fa_build_find(names[i], path);
+	if (!found) {
+		fa_err_set(err, FA_MACHINE, "no C++ compiler in PATH; nvcc needs one");
+		fa_err_next(err, "install g++");
+	}
+	return found;
+}
+
+static void add_archs(struct fa_strv *out, const struct fa_strv *archs)
+{
+	struct fa_buf list = FA_BUF_INIT;
+
+	for (size_t i = 0; i < archs->n; i++)
+		fa_buf_addf(&list, "%s%s", i ? ";" : "", archs->v[i]);
+	fa_strv_pushf(out, "FLASH_ATTN_CUDA_ARCHS=%s", fa_buf_str(&list));
+	fa_buf_release(&list);
+}
+
+static void add_gate(struct fa_strv *out, const struct fa_build_opts *o, const char *dir, const char *cxx)
+{
+	fa_strv_pushf(out, "PYTORCH_NVCC=%s/bin/nvcc", dir);
+	fa_strv_pushf(out, "CXX=%s/bin/c++", dir);
+	fa_strv_pushf(out, "FAINSTALL_GATE_DIR=%s", dir);
+	fa_strv_pushf(out, "FAINSTALL_GATE_NVCC=%s/bin/nvcc", o->cuda_home);
+	fa_strv_pushf(out, "FAINSTALL_GATE_CXX=%s", cxx);
+	fa_strv_pushf(out, "FAINSTALL_GATE_JOBS=%d", o->build->jobs);
+}
+
+int fa_build_env(struct fa_strv *out, const struct fa_build_opts *o, const char *gate_dir, int started,
+                 const struct fa_sink *sink, struct fa_err *err)
+{
+	char *path = search_path(o), *cxx = host_compiler(path, err);
+	int rc = -1;
+
+	if (!cxx)
+		goto done;
+	inherit(out, sink);
+	fa_strv_pushf(out, "PATH=%s", path);
+	fa_strv_pushf(out, "CUDA_HOME=%s", o->cuda_home);
+	if (o->tools)
+		fa_strv_pushf(out, "PYTHONPATH=%s", o->tools);
+	fa_strv_pushf(out, "SOURCE_DATE_EPOCH=%s", epoch);
+	fa_strv_push(out, "PYTHONDONTWRITEBYTECODE=1");
+	fa_strv_push(out, "LC_ALL=C.UTF-8");
+	fa_strv_push(out, "FLASH_ATTENTION_FORCE_BUILD=TRUE");
+	fa_strv_push(out, "NVCC_THREADS=1");
+	fa_strv_pushf(out, "MAX_JOBS=%d", started);
+	if (getenv("CXX")) /* nvcc's host compiler too */
+		fa_strv_pushf(out, "NVCC_CCBIN=%s", cxx);
+	add_archs(out, &o->build->archs);
+	if (gate_dir)
+		add_gate(out, o, gate_dir, cxx);
+	else
+		fa_strv_pushf(out, "CXX=%s", cxx);
+	for (size_t i = 0; i < o->build->env.n; i++) /* the plan's own, where it is not settled above */
+		if (!is_one_of((const char *const *)out->v, o->build->env.v[i]))
+			fa_strv_push(out, o->build->env.v[i]);
+	rc = 0;
+done:
+	free(path);
+	free(cxx);
+	return rc;
+}

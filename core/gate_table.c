@@ -1,0 +1,261 @@
+#include "gate_table.h"
+
+#include "buf.h"
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+struct fa_gate_map {
+	uint32_t magic; /* another layout is another file name */
+	uint32_t bell;  /* rung when a place becomes free; a futex */
+	struct fa_gate_slot slots[FA_GATE_SLOTS];
+};
+
+enum { MAGIC = 0x66614731, LEADER = FA_GATE_SLOTS };
+
+double fa_gate_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void futex_wait(uint32_t *word, uint32_t value, unsigned ms)
+{
+	struct timespec t = { ms / 1000, (long)(ms % 1000) * 1000000 };
+
+	syscall(SYS_futex, word, FUTEX_WAIT, value, &t, NULL, 0);
+}
+
+static void futex_wake(uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, 1 << 20, NULL, NULL, 0);
+}
+
+/* Open file description locks: they belong to the open file, so children share them and the last one to go frees them. */
+static bool lock_byte(int fd, off_t byte, short type)
+{
+	struct flock l = { .l_type = type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
+
+	return fcntl(fd, F_OFD_SETLK, &l) == 0;
+}
+
+static bool is_locked(int fd, off_t byte)
+{
+	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1 };
+
+	return fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+}
+
+static char *own_table(struct fa_err *err)
+{
+	const char *run = getenv("XDG_RUNTIME_DIR");
+	char *dir = run && *run == '/' && access(run, W_OK) == 0 ? fa_path_join(run, "fainstall")
+	                                                         : fa_strf("/tmp/fainstall-%u", (unsigned)getuid());
+	char *path = NULL;
+	struct stat st;
+
+	mkdir(dir, 0700);
+	if (lstat(dir, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != getuid())
+		fa_err_set(err, FA_MACHINE, "%s: not a folder of yours; the builds of one user share their limits through it",
+		           dir);
+	else
+		path = fa_path_join(dir, "gate-1");
+	free(dir);
+	return path;
+}
+
+int fa_gate_table_open(struct fa_gate_table *out, const char *path, struct fa_err *err)
+{
+	char *own = NULL;
+	int rc = -1;
+
+	*out = (struct fa_gate_table){ .fd = -1, .leader_fd = -1, .mine = -1 };
+	if (!path && !(path = own = own_table(err)))
+		return -1;
+	out->fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+	out->leader_fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (out->fd < 0 || out->leader_fd < 0 || ftruncate(out->fd, sizeof(struct fa_gate_map)) < 0) {
+		fa_err_set(err, FA_MACHINE, "%s: %s", path, strerror(errno));
+		goto done;
+	}
+	out->map = mmap(NULL, sizeof(*out->map), PROT_READ | PROT_WRITE, MAP_SHARED, out->fd, 0);
+	if (out->map == MAP_FAILED) {
+		out->map = NULL;
+		fa_err_set(err, FA_MACHINE, "%s: %s", path, strerror(errno));
+		goto done;
+	}
+	out->map->magic = MAGIC;
+	rc = 0;
+done:
+	if (rc < 0)
+		fa_gate_table_close(out);
+	free(own);
+	return rc;
+}
+
+int fa_gate_table_join(struct fa_gate_table *t, struct fa_err *err)
+{
+	unsigned start = (unsigned)getpid();
+
+	for (unsigned i = 0; i < FA_GATE_SLOTS; i++) {
+		unsigned k = (start + i) % FA_GATE_SLOTS;
+
+		if (!lock_byte(t->fd, k, F_WRLCK))
+			continue;
+		memset(&t->map->slots[k], 0, sizeof(t->map->slots[k]));
+		t->mine = (int)k;
+		t->map->slots[k].gate = getpid();
+		t->map->slots[k].since = fa_gate_clock();
+		return 0;
+	}
+	return fa_err_set(err, FA_MACHINE, "%d compilers wait already; no place for one more", FA_GATE_SLOTS);
+}
+
+struct fa_gate_slot *fa_gate_table_mine(struct fa_gate_table *t)
+{
+	return &t->map->slots[t->mine];
+}
+
+void fa_gate_table_close(struct fa_gate_table *t)
+{
+	if (t->map)
+		munmap(t->map, sizeof(*t->map));
+	if (t->leader_fd >= 0)
+		close(t->leader_fd);
+	if (t->fd >= 0)
+		close(t->fd);
+	*t = (struct fa_gate_table){ .fd = -1, .leader_fd = -1, .mine = -1 };
+}
+
+void fa_gate_table_ring(struct fa_gate_table *t)
+{
+	__atomic_add_fetch(&t->map->bell, 1, __ATOMIC_SEQ_CST);
+	futex_wake(&t->map->bell);
+}
+
+void fa_gate_table_requeue(struct fa_gate_table *t, bool alone)
+{
+	struct fa_gate_slot *s = fa_gate_table_mine(t);
+
+	s->group = 0;
+	s->stop = 0;
+	s->rss_mib = 0;
+	s->alone = alone;
+	s->since = fa_gate_clock();
+	__atomic_store_n(&s->state, FA_GATE_WAITING, __ATOMIC_SEQ_CST);
+	fa_gate_table_ring(t);
+}
+
+/* A slot whose gate was killed while its compiler lives on: end that too. The lock that is still held proves that the group
+ * has members, so the number cannot belong to somebody else by now. */
+static void end_orphans(const struct fa_gate_slot *s)
+{
+	if (s->group > 1 && kill(s->gate, 0) < 0 && errno == ESRCH)
+		kill(-s->group, SIGKILL);
+}
+
+static size_t read_units(struct fa_gate_table *t, struct fa_gate_unit *units, int *slots)
+{
+	double now = fa_gate_clock();
+	size_t n = 0;
+
+	for (int i = 0; i < FA_GATE_SLOTS; i++) {
+		const struct fa_gate_slot *s = &t->map->slots[i];
+		uint32_t state = __atomic_load_n(&s->state, __ATOMIC_SEQ_CST);
+
+		if (state == FA_GATE_FREE || (i != t->mine && !is_locked(t->leader_fd, i)))
+			continue;
+		if (i != t->mine)
+			end_orphans(s);
+		slots[n] = i;
+		units[n++] = (struct fa_gate_unit){ .state = (enum fa_gate_state)state,
+			                            .build = s->build,
+			                            .jobs = s->jobs,
+			                            .expect_s = s->expect_s,
+			                            .expect_mib = s->expect_mib,
+			                            .rss_mib = s->rss_mib,
+			                            .waited_s = now - s->since,
+			                            .alone = s->alone };
+	}
+	return n;
+}
+
+void fa_gate_table_used(const struct fa_gate_table *t, int64_t *mib)
+{
+	*mib = 0;
+	for (int i = 0; i < FA_GATE_SLOTS; i++)
+		if (t->map->slots[i].state == FA_GATE_RUNNING && (i == t->mine || is_locked(t->leader_fd, i)))
+			*mib += t->map->slots[i].rss_mib;
+}
+
+static void admit(struct fa_gate_slot *s)
+{
+	s->since = fa_gate_clock();
+	__atomic_store_n(&s->state, FA_GATE_RUNNING, __ATOMIC_SEQ_CST);
+	futex_wake(&s->state);
+}
+
+/* Everything stands still for memory although nothing new was started: the youngest gives its place up. */
+static void relieve(struct fa_gate_table *t, const struct fa_gate_unit *units, const int *slots, size_t n, double pressure)
+{
+	int youngest = -1, running = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (units[i].state != FA_GATE_RUNNING)
+			continue;
+		running++;
+		if (t->map->slots[slots[i]].stop)
+			return; /* one at a time */
+		if (youngest < 0 || units[i].waited_s < units[youngest].waited_s)
+			youngest = (int)i;
+	}
+	if (running > 1 && pressure >= 2 * FA_GATE_PRESSURE)
+		t->map->slots[slots[youngest]].stop = 1;
+}
+
+static void lead(struct fa_gate_table *t, const struct fa_gate_room *room)
+{
+	static struct fa_gate_unit units[FA_GATE_SLOTS];
+	static int slots[FA_GATE_SLOTS];
+	size_t n = read_units(t, units, slots);
+	int chosen;
+
+	relieve(t, units, slots, n, room->pressure);
+	while ((chosen = fa_gate_choose(units, n, room)) >= 0) {
+		units[chosen].state = FA_GATE_RUNNING;
+		units[chosen].waited_s = 0;
+		admit(&t->map->slots[slots[chosen]]);
+	}
+}
+
+bool fa_gate_table_wait(struct fa_gate_table *t, unsigned timeout_ms, const struct fa_gate_room *(*room)(void *ctx), void *ctx)
+{
+	struct fa_gate_slot *s = fa_gate_table_mine(t);
+	uint32_t bell = __atomic_load_n(&t->map->bell, __ATOMIC_SEQ_CST);
+
+	if (lock_byte(t->leader_fd, LEADER, F_WRLCK)) {
+		lead(t, room(ctx));
+		if (__atomic_load_n(&s->state, __ATOMIC_SEQ_CST) == FA_GATE_WAITING) {
+			futex_wait(&t->map->bell, bell, timeout_ms); /* stays leader */
+			return false;
+		}
+		lock_byte(t->leader_fd, LEADER, F_UNLCK);
+		fa_gate_table_ring(t);
+		return true;
+	}
+	futex_wait(&s->state, FA_GATE_WAITING, timeout_ms);
+	return __atomic_load_n(&s->state, __ATOMIC_SEQ_CST) == FA_GATE_RUNNING;
+}

@@ -1,0 +1,54 @@
+/* The table that all gates of one user on one machine share; see gate.h. One slot a gate, 1,000 slots. */
+#ifndef FA_GATE_TABLE_H
+#define FA_GATE_TABLE_H
+
+#include "err.h"
+#include "gate.h"
+
+#include <sys/types.h>
+
+enum { FA_GATE_SLOTS = 1000 };
+
+struct fa_gate_slot {
+	uint32_t state; /* enum fa_gate_state; a futex that its owner sleeps on */
+	uint32_t stop;  /* set by the leader: end the unit and wait again (pressure) */
+	pid_t gate;     /* its process */
+	pid_t group;    /* process group of the compiler; 0: none yet */
+	uint32_t alone;
+	int32_t jobs;
+	uint64_t build;
+	double expect_s;
+	int64_t expect_mib;
+	int64_t rss_mib;
+	double since; /* CLOCK_BOOTTIME seconds: waiting or running since */
+	char unit[128];
+};
+
+struct fa_gate_table {
+	int fd;        /* holds the slot's lock; inherited by children on purpose */
+	int leader_fd; /* holds the leader's lock; not inherited */
+	struct fa_gate_map *map;
+	int mine; /* -1: no slot yet */
+};
+
+/* `path` NULL: the user's own, under $XDG_RUNTIME_DIR or /tmp. FA_MACHINE: the folder is not ours, or the table is full. */
+int fa_gate_table_open(struct fa_gate_table *out, const char *path, struct fa_err *err);
+int fa_gate_table_join(struct fa_gate_table *t, struct fa_err *err); /* takes a slot, WAITING */
+struct fa_gate_slot *fa_gate_table_mine(struct fa_gate_table *t);
+void fa_gate_table_close(struct fa_gate_table *t);
+
+/* Sleeps until admitted (true) or for at most timeout_ms. Whoever gets the leader's lock decides for all on the way. */
+bool fa_gate_table_wait(struct fa_gate_table *t, unsigned timeout_ms, const struct fa_gate_room *(*room)(void *ctx), void *ctx);
+
+/* This unit no longer runs: WAITING again. */
+void fa_gate_table_requeue(struct fa_gate_table *t, bool alone);
+
+/* MiB that the processes of all units hold now. */
+void fa_gate_table_used(const struct fa_gate_table *t, int64_t *mib);
+
+/* Tells the leader that a place has become free. */
+void fa_gate_table_ring(struct fa_gate_table *t);
+
+double fa_gate_clock(void); /* CLOCK_BOOTTIME, seconds */
+
+#endif

@@ -1,0 +1,15 @@
+/* The questions of struct fa_sys, answered on the real machine. Each prints KEY=VALUE lines.
+ *
+ *   system        sysname, release, machine of uname(2), glibc, cores this process may use
+ *   nvml          nvml=ok, driver, cuda, cards, then for each card gpu=N, name, arch, memory_mib, pci; or nvml=CODE and text
+ *   pci           pci=ADDRESS vendor device class driver, of display controllers and accelerators
+ *   torch FOLDER  of torch's folder: cxx11abi=0|1, archs=…, from the bytes of its libraries
+ *   glibcxx FILE  glibcxx=3.4.30, the newest that this libstdc++ offers
+ */
+#ifndef FA_SYS_ASK_H
+#define FA_SYS_ASK_H
+
+/* NULL: no such question. */
+int (*fa_ask_answer(const char *question))(const char *question);
+
+#endif

@@ -1,0 +1,263 @@
+"""Runs upstream's setup.py, unchanged, and narrows on the way what it compiles.
+
+usage: build.py JOB.json        (under the interpreter of the target environment; standard library only)
+
+The list of sources that setup.py hands to CUDAExtension is read and replaced: kernels that the profile leaves out become one
+generated C++ file of functions that say so; where profile.json allows it, a long unit becomes several shorter ones. Lines on
+stdout that begin with "fainstall " carry one JSON object for the program that called."""
+
+import importlib.machinery
+import json
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import types
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import profile_units as units  # noqa: E402
+
+
+def tell(**what):
+    print("fainstall " + json.dumps(what, sort_keys=True), flush=True)
+
+
+class Stop(Exception):
+    """A sentence for the reader, and the next step."""
+
+    def __init__(self, text, step=""):
+        super().__init__(text)
+        self.step = step
+
+
+# ---- torch without torch: its cpp_extension.py and version.py run, its libraries are never loaded
+
+
+class No(types.ModuleType):
+    """Answers "no" to whatever setup.py or cpp_extension.py asks: torch.xpu._is_compiled(), torch.backends.mps.is_built(), …"""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return No(name)
+
+    def __call__(self, *args, **kwargs):
+        return False
+
+    def __bool__(self):
+        return False
+
+
+def torch_folder():
+    for folder in sys.path:
+        if os.path.isfile(os.path.join(folder or ".", "torch", "version.py")):
+            return os.path.abspath(os.path.join(folder, "torch"))
+    raise Stop("torch is not in the environment of %s" % sys.executable, "install torch there first")
+
+
+def cxx11_abi(folder):
+    """What torch's own CMake file says; without a word in it (2.7 and later) the new one."""
+    try:
+        with open(os.path.join(folder, "share/cmake/Torch/TorchConfig.cmake"), encoding="utf-8") as f:
+            m = re.search(r"-D_GLIBCXX_USE_CXX11_ABI=([01])", f.read())
+    except OSError:
+        m = None
+    return not m or m[1] == "1"
+
+
+def stand_in(folder):
+    """Puts a module called torch into sys.modules that borrows the Python files of the real one."""
+
+    def module(name, **values):
+        m = No(name)
+        m.__dict__.update(values)
+        sys.modules[name] = m
+        return m
+
+    torch = module("torch", __path__=[folder], __file__=os.path.join(folder, "__init__.py"))
+    loader = importlib.machinery.SourceFileLoader("torch.version", os.path.join(folder, "version.py"))
+    version = types.ModuleType("torch.version")
+    loader.exec_module(version)
+    sys.modules["torch.version"] = torch.version = version
+    torch.__version__ = version.__version__
+    torch.cuda = module("torch.cuda", _is_compiled=lambda: version.cuda is not None, device_count=lambda: 0)
+    torch._C = module("torch._C", _GLIBCXX_USE_CXX11_ABI=cxx11_abi(folder))
+    torch.utils = module("torch.utils", __path__=[os.path.join(folder, "utils")])
+    return torch
+
+
+def borrow(name, homes):
+    """A module that setup.py imports but this environment lacks, from where pip or setuptools carry their own."""
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        pass
+    for home in homes:
+        try:
+            m = importlib.import_module(home)
+        except ImportError:
+            continue
+        sys.modules[name] = m
+        return m
+    raise Stop("the Python package %s is not in the environment of %s" % (name.split(".")[0], sys.executable),
+               "install it there: %s -m pip install %s" % (sys.executable, name.split(".")[0]))
+
+
+def borrow_packages():
+    borrow("setuptools", [])
+    for part in ("", ".version"):
+        borrow("packaging" + part, ["setuptools._vendor.packaging" + part, "setuptools.extern.packaging" + part,
+                                    "pip._vendor.packaging" + part])
+    try:
+        import wheel.bdist_wheel  # noqa: F401
+    except ImportError:
+        sys.modules.setdefault("wheel", types.ModuleType("wheel"))
+        sys.modules["wheel"].__path__ = []
+        borrow("wheel.bdist_wheel", ["setuptools.command.bdist_wheel"])
+    try:
+        import typing_extensions  # noqa: F401
+    except ImportError:
+        borrow("typing_extensions", ["setuptools._vendor.typing_extensions", "pip._vendor.typing_extensions"])
+    if "psutil" not in sys.modules:
+        sys.modules["psutil"] = types.ModuleType("psutil")  # asked for only when MAX_JOBS is not set; it is
+
+
+# ---- setup.py, with a CUDAExtension of ours
+
+
+def rewrite_nvcc(flags, job):
+    """Upstream's flags without its own choice of architectures and threads, with ours."""
+    out, skip = [], False
+    for flag in flags:
+        if skip:
+            skip = False
+        elif flag in ("-gencode", "--threads", "-t"):
+            skip = True
+        elif not flag.startswith(("-gencode=", "--threads=")):
+            out.append(flag)
+    for arch in job["archs"]:
+        out += ["-gencode", "arch=compute_%s,code=sm_%s" % (arch, arch)]
+    out += ["--threads", str(job.get("threads") or 1)]
+    if job.get("split_compile"):
+        out.append("-split-compile=%d" % job["split_compile"])
+    return out
+
+
+def narrow(real, job, note):
+    """The CUDAExtension that setup.py gets."""
+
+    def extension(*args, **kw):
+        name = kw.pop("name", None) or args[0]
+        sources = kw.pop("sources", None) or args[1]
+        work = units.Work(job, sources, [str(d) for d in kw.get("include_dirs") or []])
+        compile_args = dict(kw.get("extra_compile_args") or {})
+        compile_args["cxx"] = list(compile_args.get("cxx") or []) + ["-g0"] + work.defines
+        compile_args["nvcc"] = rewrite_nvcc(list(compile_args.get("nvcc") or []), job) + work.defines + work.nvcc
+        kw["extra_compile_args"] = compile_args
+        kw["include_dirs"] = work.include_dirs + list(kw.get("include_dirs") or [])
+        kw["extra_link_args"] = list(kw.get("extra_link_args") or []) + ["-Wl,-s"] + (job.get("link_args") or [])
+        note.update(work.record, sources=work.sources)
+        tell(units=[units.unit_name(s) for s in work.sources], left_out=len(work.left_out), switches=work.defines)
+        return real(name, work.sources, *args[2:], **kw)
+
+    return extension
+
+
+def keep_record(note):
+    """The profile travels in the wheel: bdist_wheel copies what lies in egg-info to dist-info."""
+    from setuptools.command.egg_info import egg_info
+
+    run = egg_info.run
+
+    def with_record(self):
+        run(self)
+        with open(os.path.join(self.egg_info, "fainstall.json"), "w", encoding="utf-8") as f:
+            json.dump({k: v for k, v in note.items() if k != "sources"}, f, indent="\t", sort_keys=True)
+            f.write("\n")
+
+    egg_info.run = with_record
+
+
+def nvcc_version(path):
+    text = subprocess.run([path, "-V"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True).stdout
+    m = re.search(r"release (\d+)\.(\d+).*?V([\d.]+)", text, flags=re.S)
+    if not m:
+        raise Stop("%s -V says no release: %s" % (path, text.strip().splitlines()[:1]))
+    return m[3], "cu%s%s" % (m[1], m[2])
+
+
+def label(job, torch_version, cuda):
+    """The local part of the wheel's version: builds that differ in what they hold, or fit, never share a name."""
+    head = re.match(r"(\d+)\.(\d+)", torch_version)
+    words = ["fa"] + units.Profile(job).label() + ["sm" + a for a in job["archs"]] + [cuda, "torch%s%s" % (head[1], head[2])]
+    return ".".join(words)
+
+
+def run_setup(job, note, real_torch):
+    folder = torch_folder()
+    borrow_packages()
+    if real_torch:
+        import torch
+    else:
+        torch = stand_in(folder)
+    import torch.utils.cpp_extension as ext
+
+    version, cuda = nvcc_version(job["nvcc_path"])
+    job["torch_folder"] = folder
+    job["label"] = label(job, torch.__version__, cuda)
+    job["work"] = os.path.join(job["build"], job["label"])
+    os.environ["FLASH_ATTN_LOCAL_VERSION"] = job["label"]
+    note.update(schema="fainstall.profile/1", version=job["version"], torch=torch.__version__, torch_cuda=torch.version.cuda,
+                python="%d.%d" % sys.version_info[:2], nvcc=version, label=job["label"])
+    ext.CUDAExtension = narrow(ext.CUDAExtension, job, note)
+    keep_record(note)
+    os.chdir(job["source"])
+    sys.path.insert(0, job["source"])
+    dist = os.path.join(job["work"], "dist")
+    shutil.rmtree(dist, ignore_errors=True)
+    sys.argv = ["setup.py", "build", "--build-base", job["work"], "bdist_wheel", "--dist-dir", dist]
+    runpy.run_path("setup.py", run_name="__main__")
+    return dist
+
+
+def take_wheel(dist, job):
+    """Into the wheelhouse, which may lie on another file system: copied beside its place, then renamed."""
+    names = [n for n in os.listdir(dist) if n.endswith(".whl")] if os.path.isdir(dist) else []
+    if len(names) != 1:
+        raise Stop("setup.py ended without an error and left %d wheels in %s" % (len(names), dist))
+    os.makedirs(job["wheel_dir"], exist_ok=True)
+    place = os.path.join(job["wheel_dir"], names[0])
+    shutil.copyfile(os.path.join(dist, names[0]), place + ".tmp")
+    os.replace(place + ".tmp", place)
+    return place
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as f:
+        job = json.load(f)
+    real_torch = os.environ.get("FAINSTALL_REAL_TORCH") == "1"
+    note = {}
+    try:
+        tell(wheel=take_wheel(run_setup(job, note, real_torch), job))
+    except units.Refused as e:
+        tell(error=str(e), next=e.step)
+        return 1
+    except Stop as e:
+        tell(error=str(e), next=e.step)
+        return 1
+    except (ImportError, AttributeError, NotImplementedError, TypeError) as e:
+        if real_torch:
+            raise
+        print("build.py: %s: %s; once more with the real torch" % (type(e).__name__, e), flush=True)
+        os.environ["FAINSTALL_REAL_TORCH"] = "1"
+        os.execv(sys.executable, [sys.executable] + [os.path.abspath(__file__)] + sys.argv[1:])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.argv[1] = os.path.abspath(sys.argv[1])
+    sys.exit(main())

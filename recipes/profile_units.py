@@ -1,0 +1,447 @@
+"""Which units a profile compiles, and the text of the files generated for it.
+
+Everything is read from the release's own files: the signature of a kernel left out stands in its .cu file, the condition of a
+part in the launch templates, the features that can be switched off in static_switch.h."""
+
+import json
+import os
+import re
+
+UNIT = re.compile(r"flash_(fwd_split|fwd|bwd)_hdim(\d+)_(fp16|bf16)(_causal)?_sm\d+\.cu$")
+FUNCTION = re.compile(r"template\s*(?:<\s*>)?\s*void\s+(\w+)\s*<([^>]*)>\s*\(([^)]*)\)\s*([;{])")
+SWITCH = re.compile(r"\b(\w+_SWITCH)\(((?:[^,()]|\([^()]*\))+),\s*(\w+),")
+FEATURES = {"dropout": ("DROPOUT", "Is_dropout"), "alibi": ("ALIBI", "Has_alibi"), "softcap": ("SOFTCAP", "Is_softcap"),
+            "local": ("LOCAL", "Is_local"), "unevenk": ("UNEVEN_K", "IsEvenKConst")}
+EXTRAS = ("dropout", "alibi", "softcap", "local")
+WORDS = {"fwd": "forward", "bwd": "backward", "fwd_split": "split-KV forward"}
+HOME = os.path.dirname(os.path.abspath(__file__))
+
+
+class Refused(Exception):
+    """A profile that cannot be built: a sentence, and the next step."""
+
+    def __init__(self, text, step=""):
+        super().__init__(text)
+        self.step = step
+
+
+def unit_name(source):
+    return os.path.splitext(os.path.basename(source))[0]
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def write_if_changed(path, text):
+    """An unchanged file keeps its time: the build system then compiles nothing again."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if not os.path.exists(path) or read(path) != text:
+        with open(path + ".tmp", "w", encoding="utf-8") as f:
+            f.write(text)
+        os.replace(path + ".tmp", path)
+
+
+def without_comments(text):
+    return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
+
+
+def quote(text):
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+class Unit:
+    """One .cu file of a release and the function that it defines."""
+
+    def __init__(self, source, src_dir):
+        m = UNIT.search(source)
+        self.source, self.name = source, unit_name(source)
+        self.kind, self.dim, self.dtype, self.causal = m[1], m[2], m[3], bool(m[4])
+        text = without_comments(read(source))
+        f = FUNCTION.search(text)
+        if not f:
+            raise Refused("%s: no function found that could be left out or divided" % source)
+        self.function, self.arguments, self.parameters = f[1], " ".join(f[2].split()), " ".join(f[3].split())
+        self.type = self.arguments.split(",")[0].strip()
+        self.space = "FLASH_NAMESPACE" if "FLASH_NAMESPACE" in text else None
+        header = re.search(r'#include\s+"(flash_\w+_launch_template\.h)"', text)
+        self.header = os.path.join(src_dir, header[1]) if header else None
+
+    def words(self):
+        return "%s head dim %s%s %s" % (self.dtype, self.dim, " causal" if self.causal else "", WORDS[self.kind])
+
+    def parameter_names(self):
+        return [re.search(r"(\w+)\s*$", p)[1] for p in self.parameters.split(",")]
+
+    def signature(self, space=""):
+        return "void %s%s<%s>(%s)" % (space, self.function, self.arguments, self.parameters)
+
+
+class Profile:
+    def __init__(self, job):
+        self.name = job.get("profile") or "full"
+        self.full = self.name == "full"
+        small = self.name in ("training", "inference")
+        self.dtypes = job.get("dtypes") or (["bf16"] if small else [])
+        self.dims = [str(d) for d in job.get("head_dims") or (["128"] if small else [])]
+        self.backward = self.full or self.name == "training" or bool(job.get("backward"))
+        if self.name == "inference":
+            self.backward = False
+        features = job.get("features") or []
+        self.features = None if self.full or not features else [f for f in features if f != "none"]
+
+    def keeps_feature(self, word):
+        return self.features is None or word in self.features
+
+    def keeps(self, unit):
+        if self.full:
+            return True
+        if self.dtypes and unit.dtype not in self.dtypes or self.dims and unit.dim not in self.dims:
+            return False
+        if unit.kind == "bwd":
+            return self.backward
+        return unit.kind != "fwd_split" or self.keeps_feature("split")
+
+    def label(self):
+        """Short words for a version's local part: fa.bf16.d128.fwd.lean"""
+        if self.full:
+            return ["full"]
+        out = sorted(self.dtypes) + ["d" + d for d in sorted(self.dims, key=int)] + ([] if self.backward else ["fwd"])
+        off = [f for f in list(FEATURES) + ["split"] if not self.keeps_feature(f)]
+        if set(EXTRAS) <= set(off):
+            out.append("lean")
+            off = [f for f in off if f not in EXTRAS]
+        return out + ["no" + f for f in off] or ["all"]
+
+    def words(self):
+        what = [",".join(self.dtypes) or "all dtypes", "head dim " + ",".join(self.dims) if self.dims else "all head dims",
+                "forward and backward" if self.backward else "forward only"]
+        if self.features is not None:
+            what.append("features " + (",".join(self.features) or "none"))
+        return "%s (%s)" % (self.name, "; ".join(what))
+
+    def command(self, dtype=None, dim=None, backward=False, feature=None):
+        """The command that builds this profile and the thing asked for."""
+        def more(have, extra):
+            return have + [extra] if have and extra and extra not in have else have
+        profile = "training" if self.backward or backward else "inference"
+        words = ["fainstall install --rebuild --route source --profile", profile]
+        dims = sorted(more(self.dims, dim), key=int)
+        for option, values in (("--dtype", more(self.dtypes, dtype)), ("--head-dim", dims),
+                               ("--features", more(self.features or [], feature))):
+            if values:
+                words += [option, ",".join(values)]
+            elif option == "--features" and self.features == []:
+                words += [option, feature or "none"]
+        return " ".join(words)
+
+
+class Work:
+    """What is compiled: sources, defines, generated files. `record` goes into the wheel."""
+
+    def __init__(self, job, sources, include_dirs):
+        self.job, self.profile = job, Profile(job)
+        self.sources, self.left_out, self.defines, self.nvcc, self.include_dirs = [], [], [], [], []
+        self.generated = os.path.join(job["work"], "generated")
+        cuda = [s for s in sources if UNIT.search(s)]
+        self.src_dir = os.path.abspath(os.path.dirname(cuda[0])) if cuda else ""
+        rest = [s for s in sources if not UNIT.search(s)]
+        self.entry = [s for s in rest if s.endswith("flash_api.cpp")]
+        self.shadow = False
+        self.divided = []
+        if self.profile.full or not cuda or not self.entry:
+            self.sources = list(sources)
+            self.describe([])
+            return
+        all_units = [Unit(s, self.src_dir) for s in cuda]
+        kept = [u for u in all_units if self.profile.keeps(u)]
+        self.left_out = [u for u in all_units if not self.profile.keeps(u)]
+        self.check(all_units, kept)
+        self.switch_off(kept)
+        self.use_shadow(kept)
+        self.divide(kept)
+        self.write_glue()
+        self.sources = self.order([s for s in rest if s not in self.entry] + [self.entry_file()] + self.sources)
+        self.describe(kept)
+
+    def check(self, all_units, kept):
+        for what, wanted, there in (("dtype", self.profile.dtypes, {u.dtype for u in all_units}),
+                                    ("head dim", self.profile.dims, {u.dim for u in all_units})):
+            for value in wanted:
+                if value not in there:
+                    raise Refused("this release has no %s %s; it has %s" % (what, value, ", ".join(sorted(there))),
+                                  "choose among those")
+        if not kept:
+            raise Refused("profile %s leaves no kernel to compile" % self.profile.words(), "widen it")
+
+    def switch_off(self, kept):
+        """Features not wanted, where the release has a switch for them in the kernels and in the entry file."""
+        entry, self.switched = read(self.entry[0]), []
+        switches = os.path.join(self.src_dir, "static_switch.h")
+        kernels = read(switches) if os.path.exists(switches) else ""
+        for word, (macro, _) in FEATURES.items():
+            define = "FLASHATTENTION_DISABLE_" + macro
+            if not self.profile.keeps_feature(word) and define in entry and define in kernels:
+                self.defines.append("-D" + define)
+                self.switched.append(word)
+        if not self.profile.backward and "FLASHATTENTION_DISABLE_BACKWARD" in entry:
+            self.defines.append("-DFLASHATTENTION_DISABLE_BACKWARD")
+
+    # ---- kernels that do not read torch's headers
+
+    def use_shadow(self, kept):
+        """Torch's headers cost a quarter of a small unit's time and tie its object to one torch; the kernels use three things of
+        them. Only where the release reads no other, and torch lays the one struct out in a way that is known."""
+        used = set()
+        for name in os.listdir(self.src_dir):
+            used.update(re.findall(r"#include\s+<((?:ATen|c10|torch)/[^>]+)>", read(os.path.join(self.src_dir, name))))
+        have = {os.path.relpath(os.path.join(d, f), os.path.join(HOME, "shadow"))
+                for d, _, files in os.walk(os.path.join(HOME, "shadow")) for f in files}
+        if self.job.get("shadow") is False or not used or not used <= have:
+            return
+        raw = os.path.join(self.job["torch_folder"], "include/ATen/cuda/detail/PhiloxCudaStateRaw.cuh")
+        m = os.path.exists(raw) and re.search(r"\b(uint32_t|uint64_t)\s+offset_intragraph_", read(raw))
+        if not m:
+            return
+        self.shadow = True
+        self.include_dirs = [os.path.join(HOME, "shadow")]
+        self.nvcc += ["-DFA_SHADOW", "-DFA_INTRAGRAPH=" + m[1]]
+        self.intragraph = m[1]
+
+    # ---- finer units
+
+    def divide(self, kept):
+        """Worth its cost (a part reads the headers again) only where one unit would keep the other cores waiting."""
+        self.table = json.loads(read(os.path.join(HOME, "parts.json")))
+        expected = self.job.get("expected") or {}
+        seconds = {u.name: (expected.get(u.name) or [self.table["usual_s"]])[0] for u in kept}
+        fair = sum(seconds.values()) / max(1, self.job.get("cores") or 1)
+        for unit in kept:
+            self.sources += self.parts_of(unit, seconds[unit.name] > self.table["worth"] * fair)
+
+    def switches(self, unit):
+        """constant -> (macro, condition) of the launch template; conditions that can be asked outside name `params` only."""
+        found = {}
+        for macro, condition, constant in SWITCH.findall(without_comments(read(unit.header))):
+            condition = " ".join(condition.split())
+            found.setdefault(constant, (macro, condition))
+            if found[constant] != (macro, condition):
+                found[constant] = (macro, None)
+        for constant, (macro, condition) in found.items():
+            names = set(re.findall(r"(?<![.\w])[A-Za-z_]\w*", condition or ""))
+            if not names <= {"params", "nullptr"}:
+                found[constant] = (macro, None)
+        return found
+
+    def settings(self, unit, switches):
+        """The parts of this unit: [{constant: value}], those of switched-off features taken out, or [] for no division."""
+        off = {FEATURES[word][1] for word in self.switched}
+        out = []
+        for row in self.table["parts"].get(unit.kind, []):
+            if any(constant in off and value for constant, value in row.items()):
+                continue
+            row = {c: v for c, v in row.items() if c not in off}
+            if any(switches.get(c, (None, None))[1] is None for c in row):
+                return []
+            if row not in out:
+                out.append(row)
+        return out if len(out) > 1 and all(out) else []
+
+    def dead(self, unit):
+        """Kernels that no card running these architectures can reach: the branch is upstream's own, decided at run time."""
+        out, text = [], " ".join(without_comments(read(unit.header)).split())
+        for row in self.table["never"]:
+            if row["kind"] != unit.kind or row["dim"] != unit.dim or row.get("causal", unit.causal) != unit.causal:
+                continue
+            if not set(self.job["archs"]) <= set(row["archs"]) or row["call"] not in text:
+                continue
+            for dropout in row["dropout"]:
+                name = row["call"].replace("Headdim", unit.dim).replace(" T>", " %s>" % unit.type)
+                out.append(name.replace("Is_dropout", str(bool(dropout)).lower())
+                           .replace("Is_causal", str(unit.causal).lower()))
+        return out
+
+    def parts_of(self, unit, worth):
+        if not unit.space or not unit.header:
+            return [unit.source]
+        switches = self.switches(unit)
+        parts, dead = self.settings(unit, switches) if worth else [], self.dead(unit)
+        if not parts and not dead:
+            return [unit.source]
+        files = []
+        for number, row in enumerate(parts or [{}]):
+            name = unit.name + (".%d" % (number + 1) if parts else ".1")
+            path = os.path.join(self.generated, name + ".cu")
+            space = "%s::part_%s" % ("flash", "_".join(c.lower() if v else "no_" + c.lower() for c, v in row.items()))
+            write_if_changed(path, self.part_text(unit, row, switches, dead, space if parts else None))
+            files.append(path)
+            if parts:
+                self.divided.append((unit, row, space, switches))
+        return files
+
+    def part_text(self, unit, row, switches, dead, space):
+        out = ["// Generated: a part of %s. Upstream's text is included, not copied." % os.path.basename(unit.source)]
+        if space:
+            out += ["#define FLASH_NAMESPACE " + space]
+        out += ['extern "C" void fa_wrong_part(const char *what);', '#include "static_switch.h"']
+        if row:
+            out += forced_switches(row, switches)
+        out += ['#include "%s"' % os.path.basename(unit.header)]
+        if dead:
+            params = unit.parameters
+            out += ["namespace FLASH_NAMESPACE {"]
+            out += ["template<> void %s(%s) { fa_wrong_part(%s); }" % (name, re.sub(r"\w+\s*(,|$)", r"\1", params), quote(name))
+                    for name in dead]
+            out += ["}"]
+        return "\n".join(out + ['#include "%s"' % os.path.basename(unit.source)]) + "\n"
+
+    # ---- the C++ file that holds it together
+
+    def sentence(self, unit):
+        p = self.profile
+        return "flash-attn was built without %s; profile: %s. To get it: %s" % (
+            unit.words(), p.words(),
+            p.command(unit.dtype, unit.dim, unit.kind == "bwd", "split" if unit.kind == "fwd_split" else None))
+
+    def stub(self, unit):
+        names = unit.parameter_names()
+        body = ['C10_THROW_ERROR(Error, %s);' % quote(self.sentence(unit))]
+        if unit.kind == "fwd_split" and self.profile.keeps(Like(unit, "fwd")):
+            body = self.unsplit(unit, names) + body
+        return "template<> %s { %s %s }" % (unit.signature(), " ".join("(void)%s;" % n for n in names), " ".join(body))
+
+    def unsplit(self, unit, names):
+        """Splitting is a choice of speed where nothing is appended, paged or indexed: upstream's own condition for needing it.
+        Such a call goes to the ordinary kernel, one split, and gives the same numbers."""
+        fields = read(os.path.join(self.src_dir, "flash.h"))
+        needs = [f for f in ("knew_ptr", "block_table", "cache_batch_idx", "leftpad_k") if re.search(r"\b%s;" % f, fields)]
+        return ["if (%s) { params.num_splits = 1; run_mha_fwd_<%s>(%s); return; }" % (
+            " && ".join("params.%s == nullptr" % f for f in needs), unit.arguments, ", ".join(names))]
+
+    def dispatcher(self, unit):
+        names = unit.parameter_names()
+        struct = re.match(r"\s*(\w+)", unit.parameters)[1]
+        before, body = [], []
+        for u, row, space, switches in self.divided:
+            if u is not unit:
+                continue
+            inner = unit.parameters
+            before.append("namespace %s { struct %s; template<%s> void %s(%s); template<> %s; }" % (
+                space, struct, "typename T, int D, bool C" if "," in unit.arguments.replace(", ", ",", 1).split(",", 1)[1]
+                else "typename T, int D", unit.function, inner, unit.signature()))
+            asked = " && ".join("(%s) == %s" % (switches[c][1], str(v).lower()) for c, v in row.items())
+            body.append("if (%s) return %s::%s<%s>(reinterpret_cast<%s::%s &>(%s), %s);" % (
+                asked, space, unit.function, unit.arguments, space, struct, names[0], ", ".join(names[1:])))
+        body.append('C10_THROW_ERROR(Error, "flash-attn: no kernel for this mixture of features");')
+        return before, "template<> %s { %s }" % (unit.signature(), " ".join(body))
+
+    def write_glue(self):
+        spaced = any(u.space for u in self.left_out) or self.divided
+        out = ["// Generated for the profile %s." % self.profile.words(),
+               "#include <c10/util/Exception.h>", "#include <c10/cuda/CUDAException.h>"]
+        if self.shadow:
+            out += ["#include <ATen/cuda/CUDAGeneratorImpl.h>", "#include <cstddef>"]
+        out += ["#include <cutlass/numeric_types.h>"]
+        out += ['#include "namespace_config.h"'] if os.path.exists(os.path.join(self.src_dir, "namespace_config.h")) else []
+        out += ['#include "flash.h"',
+                'extern "C" void fa_wrong_part(const char *what) { C10_THROW_ERROR(Error, std::string("flash-attn: ") + what + '
+                '" was reached in a part that does not hold it"); }']
+        if self.shadow:
+            out += SHADOW_CHECK.replace("INTRAGRAPH", self.intragraph).splitlines()
+        dispatchers = [self.dispatcher(u) for u in dict.fromkeys(d[0] for d in self.divided)]
+        out += [line for before, _ in dispatchers for line in before]
+        out += ["namespace FLASH_NAMESPACE {"] if spaced else []
+        out += [self.stub(u) for u in self.left_out if u.kind != "fwd_split"]
+        out += [text for _, text in dispatchers]
+        out += [self.stub(u) for u in self.left_out if u.kind == "fwd_split"]
+        out += ["}"] if spaced else []
+        path = os.path.join(self.generated, "profile.cpp")
+        write_if_changed(path, "\n".join(out) + "\n")
+        self.sources.append(path)
+
+    def entry_file(self):
+        """Upstream's refusals of what was switched off get the profile and the command added; nothing else changes."""
+        if not self.defines:
+            return self.entry[0]
+        text = read(self.entry[0])
+        includes = re.findall(r"^\s*#include\s+[<\"][^>\"]+[>\"]", text, flags=re.M)
+        steps = {w.replace("unevenk", "headdim"): self.profile.command(feature=w) for w in self.switched}
+        if not self.profile.backward:
+            steps["backward"] = self.profile.command(backward=True)
+        rows = ", ".join("{%s, %s}" % (quote(w), quote(c)) for w, c in sorted(steps.items()))
+        path = os.path.join(self.generated, "flash_api.cpp")
+        write_if_changed(path, "\n".join(includes) + "\n" + ENTRY % (rows, quote(self.profile.words()), os.path.abspath(
+            self.entry[0])))
+        return path
+
+    def order(self, sources):
+        """Longest first: the build system starts them in this order, the gate keeps it."""
+        expected = self.job.get("expected") or {}
+        return sorted(sources, key=lambda s: -(expected.get(unit_name(s)) or [0])[0])
+
+    def describe(self, kept):
+        p = self.profile
+        self.record = {"profile": p.name, "dtypes": sorted({u.dtype for u in kept}), "backward": p.backward,
+                       "head_dims": sorted({u.dim for u in kept}, key=int), "archs": self.job["archs"],
+                       "features": "all" if p.features is None else [f for f in list(FEATURES) + ["split"]
+                                                                     if p.keeps_feature(f)],
+                       "defines": self.defines, "units": len(self.sources), "torch_free_kernels": self.shadow,
+                       "divided": len({d[0].name for d in self.divided})}
+
+
+class Like:
+    """A unit of another kind with the same dtype and head dim."""
+
+    def __init__(self, unit, kind):
+        self.kind, self.dim, self.dtype = kind, unit.dim, unit.dtype
+
+
+def forced_switches(row, switches):
+    """A switch whose constant is settled in this part compiles one side only, and refuses at run time if the other is asked."""
+    out = ["#define FA_ONLY(COND, VALUE, NAME, ...) [&] { if (bool(COND) != VALUE) fa_wrong_part(#NAME); "
+           "constexpr static bool NAME = VALUE; return __VA_ARGS__(); }()",
+           "#define FA_BOTH(COND, NAME, ...) [&] { if (COND) { constexpr static bool NAME = true; return __VA_ARGS__(); } "
+           "else { constexpr static bool NAME = false; return __VA_ARGS__(); } }()"]
+    plain = any(switches[c][0] == "BOOL_SWITCH" for c in row)
+    if plain:
+        out += ["#undef BOOL_SWITCH",
+                "#define BOOL_SWITCH(COND, NAME, ...) FA_SWITCH_##NAME(COND, NAME, __VA_ARGS__)"]
+    for constant, (macro, _) in switches.items():
+        side = "FA_ONLY(COND, %s, NAME, __VA_ARGS__)" % str(row[constant]).lower() if constant in row else \
+            "FA_BOTH(COND, NAME, __VA_ARGS__)"
+        if plain:
+            out.append("#define FA_SWITCH_%s(COND, NAME, ...) %s" % (constant, side))
+        if constant in row and macro != "BOOL_SWITCH":
+            out += ["#undef " + macro, "#define %s(COND, NAME, ...) %s" % (macro, side)]
+    return out
+
+
+SHADOW_CHECK = """static_assert(sizeof(at::PhiloxCudaState().offset_intragraph_) == sizeof(INTRAGRAPH) &&
+              offsetof(at::PhiloxCudaState, offset_) == 8 && offsetof(at::PhiloxCudaState, offset_intragraph_) == 16 &&
+              offsetof(at::PhiloxCudaState, captured_) == 16 + sizeof(INTRAGRAPH) &&
+              sizeof(at::PhiloxCudaState) == (sizeof(INTRAGRAPH) == 4 ? 24 : 32),
+              "this torch lays out PhiloxCudaState in another way than the kernels were compiled for");
+extern "C" void fa_cuda_failed(int err, const char *file, const char *func, unsigned line) {
+  C10_THROW_ERROR(Error, std::string("CUDA error: ") + cudaGetErrorString(static_cast<cudaError_t>(err)) + " (" + func + ", " +
+                         file + ":" + std::to_string(line) + ")");
+}
+"""
+
+ENTRY = """
+#include <string>
+namespace fa_profile {
+inline std::string say(std::string text) {
+  static const struct { const char *word, *command; } steps[] = {%s};
+  if (text.find("does not support") == std::string::npos || text.find("build") == std::string::npos) return text;
+  text += std::string(" Built as profile: ") + %s + ".";
+  for (const auto &s : steps)
+    if (text.find(std::string("support ") + s.word) != std::string::npos) text += std::string(" To get it: ") + s.command;
+  return text;
+}
+}
+#undef TORCH_CHECK
+#define TORCH_CHECK(cond, ...) \\
+  do { if (!(cond)) C10_THROW_ERROR(Error, fa_profile::say(::c10::str("", ##__VA_ARGS__))); } while (0)
+#include "%s"
+"""
