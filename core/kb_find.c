@@ -1,0 +1,359 @@
+/* Looking things up in the knowledge, and wheels of sources that the user names. */
+#include "buf.h"
+#include "file.h"
+#include "json.h"
+#include "kb.h"
+#include "version.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+const struct fa_kb_arch *fa_kb_arch(const struct fa_kb *kb, const char *arch)
+{
+	for (size_t i = 0; arch && i < kb->n_archs; i++)
+		if (!strcmp(kb->archs[i].arch, arch))
+			return &kb->archs[i];
+	return NULL;
+}
+
+const struct fa_kb_torch *fa_kb_torch(const struct fa_kb *kb, const char *version)
+{
+	for (size_t i = 0; i < kb->n_torch; i++)
+		if (!fa_version_compare(kb->torch[i].version, version))
+			return &kb->torch[i];
+	return NULL;
+}
+
+const struct fa_kb_cuda *fa_kb_cuda(const struct fa_kb *kb, const char *cuda)
+{
+	char *minor = fa_version_head(cuda, 2), *major = fa_version_head(cuda, 1);
+	const struct fa_kb_cuda *best = NULL, *lowest = NULL;
+
+	for (size_t i = 0; i < kb->n_cuda; i++) {
+		if (strcmp(kb->cuda[i].major, major) != 0)
+			continue;
+		if (!best && fa_version_compare(kb->cuda[i].cuda, minor) <= 0)
+			best = &kb->cuda[i];
+		lowest = &kb->cuda[i];
+	}
+	free(minor);
+	free(major);
+	return best ? best : lowest;
+}
+
+const struct fa_kb_release *fa_kb_release(const struct fa_kb *kb, const char *line, const char *version)
+{
+	for (size_t i = 0; version && i < kb->n_releases; i++)
+		if (!strcmp(kb->releases[i].line, line) && !strcmp(kb->releases[i].version, version))
+			return &kb->releases[i];
+	return NULL;
+}
+
+const struct fa_kb_line *fa_kb_line(const struct fa_kb *kb, const char *line)
+{
+	for (size_t i = 0; line && i < kb->n_lines; i++)
+		if (!strcmp(kb->lines[i].line, line))
+			return &kb->lines[i];
+	return NULL;
+}
+
+const struct fa_json *fa_kb_id(const struct fa_kb *kb, const char *id)
+{
+	fa_json_each (row, kb->ids)
+		if (fa_json_get_string(row, "id") && !strcmp(fa_json_get_string(row, "id"), id))
+			return row;
+	return NULL;
+}
+
+/* "NVIDIA GeForce RTX 4090" -> "nvidia geforce rtx 4090" */
+static char *words_of(const char *name)
+{
+	struct fa_buf b = FA_BUF_INIT;
+
+	for (; *name; name++)
+		fa_buf_addc(&b, isalnum((unsigned char)*name) ? (char)tolower((unsigned char)*name) : ' ');
+	return fa_buf_detach(&b);
+}
+
+const char *fa_kb_arch_of_name(const struct fa_kb *kb, const char *gpu_name)
+{
+	char *words = words_of(gpu_name);
+	const char *arch = NULL;
+
+	fa_json_each (row, kb->gpus) {
+		const char *tokens = fa_json_get_string(row, "tokens");
+
+		if (tokens && *tokens && fa_words_has(words, tokens)) {
+			arch = fa_json_get_string(row, "arch");
+			break;
+		}
+	}
+	free(words);
+	return arch;
+}
+
+/* ---- names and addresses of files */
+
+struct filling {
+	const char *name, *value;
+};
+
+static char *fill(const char *pattern, const struct filling *values)
+{
+	struct fa_buf b = FA_BUF_INIT;
+
+	while (*pattern) {
+		size_t n = *pattern == '{' ? strcspn(pattern, "}") : 0;
+
+		if (!n || !pattern[n]) {
+			fa_buf_addc(&b, *pattern++);
+			continue;
+		}
+		for (const struct filling *v = values; v->name; v++)
+			if (strlen(v->name) == n - 1 && !memcmp(v->name, pattern + 1, n - 1))
+				fa_buf_adds(&b, v->value ? v->value : "");
+		pattern += n + 1;
+	}
+	return fa_buf_detach(&b);
+}
+
+static char *digits_of(const char *cuda)
+{
+	struct fa_buf b = FA_BUF_INIT;
+
+	for (; cuda && *cuda; cuda++)
+		if (*cuda != '.')
+			fa_buf_addc(&b, *cuda);
+	fa_buf_adds(&b, "");
+	return fa_buf_detach(&b);
+}
+
+char *fa_kb_file_name(const struct fa_kb *kb, const struct fa_kb_file *f, const char *tag)
+{
+	bool official = f->abi_word != NULL;
+	size_t digits = strspn(tag, "0123456789");
+	char *python = f->abi3 ? fa_strf("cp%c%s", f->python_min[0], f->python_min + 2) : fa_strf("cp%.*s", (int)digits, tag);
+	char *abi = f->abi3 ? fa_strdup("abi3") : fa_strf("cp%s", tag), *cu = digits_of(f->cuda);
+	char *git = f->git && *f->git ? fa_strf("git%s", f->git) : fa_strdup(""), *name;
+	const struct filling values[] = { { "package", f->package },
+		                          { "version", f->version },
+		                          { "cu", official ? f->cuda : cu },
+		                          { "torch", f->torch },
+		                          { "abi", official ? f->abi_word : abi },
+		                          { "python", python },
+		                          { "machine", f->machine },
+		                          { "git", git },
+		                          { "platform", f->platform },
+		                          { NULL, NULL } };
+
+	name = f->name ? fa_strdup(f->name) : fill(official ? kb->official_name : kb->community_name, values);
+	free(python);
+	free(abi);
+	free(cu);
+	free(git);
+	return name;
+}
+
+char *fa_kb_file_url(const struct fa_kb *kb, const struct fa_kb_file *f, const char *name)
+{
+	struct fa_buf escaped = FA_BUF_INIT;
+	char *url;
+
+	if (f->url || f->name)
+		return fa_strdup(f->url);
+	for (const char *p = name; *p; p++)
+		*p == '+' ? fa_buf_adds(&escaped, "%2B") : fa_buf_addc(&escaped, *p);
+	const struct filling values[] = { { "tag", f->tag }, { "file", fa_buf_str(&escaped) }, { NULL, NULL } };
+
+	url = fill(f->abi_word ? kb->official_url : kb->community_url, values);
+	fa_buf_release(&escaped);
+	return url;
+}
+
+/* ---- wheels of a source that was named */
+
+/* Text between two marks, or up to the end when `to` is NULL; NULL when a mark is missing. */
+static char *between(const char *text, const char *from, const char *to)
+{
+	const char *a = strstr(text, from), *z = a && to ? strstr(a + strlen(from), to) : NULL;
+
+	if (!a || (to && !z))
+		return NULL;
+	a += strlen(from);
+	return z ? fa_strndup(a, (size_t)(z - a)) : fa_strdup(a);
+}
+
+static const char *pool(struct fa_kb *kb, char *text)
+{
+	if (text)
+		fa_strv_take(&kb->pool, text);
+	return text;
+}
+
+/* "%2B" of addresses is "+". */
+static char *unescape(const char *text)
+{
+	struct fa_buf b = FA_BUF_INIT;
+
+	while (*text) {
+		if (!strncasecmp(text, "%2b", 3)) {
+			fa_buf_addc(&b, '+');
+			text += 3;
+		} else {
+			fa_buf_addc(&b, *text++);
+		}
+	}
+	fa_buf_adds(&b, "");
+	return fa_buf_detach(&b);
+}
+
+static const char *glibc_of(struct fa_kb *kb, const char *platform)
+{
+	const char *p = strstr(platform, "manylinux_2_");
+
+	if (p)
+		return pool(kb, fa_strf("2.%d", atoi(p + strlen("manylinux_2_"))));
+	if (strstr(platform, "manylinux2014"))
+		return "2.17";
+	return strstr(platform, "linux") ? "2.35" : NULL;
+}
+
+static const char *codes_of(const struct fa_kb *kb, const char *line, const char *version, const char *cuda)
+{
+	const struct fa_kb_release *r = fa_kb_release(kb, line, version);
+	const char *codes = NULL;
+
+	if (!strcmp(line, "fa3"))
+		return "90";
+	if (r && r->profile && cuda)
+		fa_json_each (row, r->profile->gencode)
+			if (fa_json_string(fa_json_at(row, 0)) &&
+			    fa_version_compare(fa_json_string(fa_json_at(row, 0)), cuda) <= 0)
+				codes = fa_json_string(fa_json_at(row, 1));
+	return codes;
+}
+
+/* "cu128torch2.8cxx11abiTRUE" of the local label. */
+static void read_label(struct fa_kb *kb, struct fa_kb_file *f, const char *label)
+{
+	const char *torch = strstr(label, "torch");
+	size_t cu = !strncmp(label, "cu", 2) ? strspn(label + 2, "0123456789") : 0, n;
+
+	if (cu >= 2) {
+		f->major = pool(kb, fa_strndup(label + 2, 2));
+		f->cuda = cu > 2 ? pool(kb, fa_strf("%.2s.%.*s", label + 2, (int)(cu - 2), label + 4)) : f->major;
+	}
+	if (torch) {
+		n = strspn(torch + 5, "0123456789.");
+		while (n && torch[5 + n - 1] == '.')
+			n--;
+		f->torch = pool(kb, fa_strndup(torch + 5, n));
+		f->torch = pool(kb, fa_version_head(f->torch, 2));
+	}
+	if (strstr(label, "abiTRUE"))
+		f->abi = "new";
+	else if (strstr(label, "abiFALSE"))
+		f->abi = f->torch && fa_version_compare(f->torch, "2.7") >= 0 ? NULL : "old";
+}
+
+static void read_tags(struct fa_kb *kb, struct fa_kb_file *f, char *const *part)
+{
+	const char *python = part[0], *abi = part[1], *platform = part[2];
+
+	f->platform = pool(kb, fa_strdup(platform));
+	if (!strcmp(abi, "abi3") || !strcmp(abi, "none")) {
+		f->abi3 = !strcmp(abi, "abi3");
+		f->python_min = strlen(python) > 3 && isdigit((unsigned char)python[3])
+		                        ? pool(kb, fa_strf("%c.%s", python[2], python + 3))
+		                        : "3.0";
+	} else {
+		f->pythons = pool(kb, fa_strdup(!strncmp(abi, "cp", 2) ? abi + 2 : abi));
+	}
+	f->os = strstr(platform, "linux")   ? "linux"
+	        : strstr(platform, "win")   ? "windows"
+	        : strstr(platform, "macos") ? "darwin"
+	                                    : NULL;
+	f->machine = strstr(platform, "aarch64") || strstr(platform, "arm64") ? "aarch64"
+	             : !strcmp(platform, "any")                               ? "x86_64 aarch64"
+	                                                                      : "x86_64";
+	f->glibc = glibc_of(kb, platform);
+}
+
+/* NAME-VERSION(+LABEL)-PYTHON-ABI-PLATFORM.whl of one of our packages. */
+static bool read_name(struct fa_kb *kb, struct fa_kb_file *f, const char *name)
+{
+	struct fa_strv part = FA_STRV_INIT;
+	char *stem = between(name, "", ".whl"), *label;
+	bool ok = false;
+
+	fa_strv_split(&part, stem ? stem : "", "-");
+	if (part.n >= 5) {
+		const char *package = part.v[0];
+
+		f->line = !strcmp(package, "flash_attn")     ? "fa2"
+		          : !strcmp(package, "flash_attn_3") ? "fa3"
+		          : !strcmp(package, "flash_attn_4") ? "fa4"
+		                                             : NULL;
+		label = between(part.v[1], "+", NULL);
+		f->package = pool(kb, fa_strdup(package));
+		f->version = pool(kb, fa_version_public(part.v[1]));
+		if (label)
+			read_label(kb, f, label);
+		read_tags(kb, f, part.v + part.n - 3);
+		f->codes = f->line ? codes_of(kb, f->line, f->version, f->cuda) : NULL;
+		ok = f->line && fa_version_valid(f->version);
+		free(label);
+	}
+	free(stem);
+	fa_strv_release(&part);
+	return ok;
+}
+
+static bool is_hash(const char *text)
+{
+	return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
+}
+
+static bool add_file(struct fa_kb *kb, const struct fa_kb_source *source, const char *base, const char *where, const char *hash)
+{
+	struct fa_kb_file f = { .source = source, .bytes = -1, .backward = true, .dtypes = "fp16 bf16" };
+	const char *base_name = fa_path_base(where);
+	char *name = unescape(base_name);
+
+	if (!read_name(kb, &f, name)) {
+		free(name);
+		return false;
+	}
+	f.name = pool(kb, name);
+	f.url = pool(kb, strstr(where, "://") ? fa_strdup(where) : fa_path_join(base ? base : "", where));
+	f.sha256 = hash && is_hash(hash) ? pool(kb, fa_strdup(hash)) : NULL;
+	if ((kb->n_files & (kb->n_files - 1)) == 0)
+		kb->files = fa_realloc(kb->files, kb->n_files ? 2 * kb->n_files : 1, sizeof(*kb->files));
+	kb->files[kb->n_files++] = f;
+	return true;
+}
+
+int fa_kb_add_listing(struct fa_kb *kb, const char *name, const char *base, const char *listing)
+{
+	struct fa_strv lines = FA_STRV_INIT;
+	struct fa_kb_source *source;
+	int taken = 0;
+
+	if (kb->n_sources >= 64) /* SOURCES_MAX of kb.c */
+		return 0;
+	source = &kb->sources[kb->n_sources++];
+	*source = (struct fa_kb_source){ pool(kb, fa_strdup(name)), "a source that was named", 0 };
+	fa_strv_split(&lines, listing, "\r\n");
+	for (size_t i = 0; i < lines.n; i++) {
+		struct fa_strv words = FA_STRV_INIT;
+
+		fa_strv_split(&words, lines.v[i], " \t");
+		if (words.n && add_file(kb, source, base, words.v[0], words.n > 1 ? words.v[1] : NULL))
+			taken++;
+		fa_strv_release(&words);
+	}
+	fa_strv_release(&lines);
+	return taken;
+}

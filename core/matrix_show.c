@@ -1,0 +1,358 @@
+/* `matrix show`: the knowledge as tables, plain or Markdown. */
+#include "buf.h"
+#include "json.h"
+#include "kb.h"
+#include "matrix.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- a table: cells gathered first, since plain text needs the widths */
+
+enum { COLUMNS_MAX = 8 };
+
+struct grid {
+	const char *heads[COLUMNS_MAX];
+	size_t columns;
+	struct fa_strv cells;
+};
+
+static void cell(struct grid *g, const char *text)
+{
+	fa_strv_push(&g->cells, text && *text ? text : "-");
+}
+
+static void print_markdown(struct fa_buf *out, const struct grid *g)
+{
+	for (size_t i = 0; i < g->columns; i++)
+		fa_buf_addf(out, "| %s ", g->heads[i]);
+	fa_buf_adds(out, "|\n");
+	for (size_t i = 0; i < g->columns; i++)
+		fa_buf_adds(out, "| --- ");
+	fa_buf_adds(out, "|\n");
+	for (size_t i = 0; i < g->cells.n; i++)
+		fa_buf_addf(out, "| %s %s", g->cells.v[i], (i + 1) % g->columns ? "" : "|\n");
+}
+
+static void print_plain(struct fa_buf *out, const struct grid *g)
+{
+	size_t width[COLUMNS_MAX] = { 0 };
+
+	for (size_t i = 0; i < g->columns; i++)
+		width[i] = strlen(g->heads[i]);
+	for (size_t i = 0; i < g->cells.n; i++)
+		if (strlen(g->cells.v[i]) > width[i % g->columns])
+			width[i % g->columns] = strlen(g->cells.v[i]);
+	for (size_t i = 0; i < g->columns; i++)
+		fa_buf_addf(out, "%-*s%s", i + 1 < g->columns ? (int)width[i] : 0, g->heads[i],
+		            i + 1 < g->columns ? "  " : "\n");
+	for (size_t i = 0; i < g->cells.n; i++) {
+		size_t c = i % g->columns;
+
+		if (c + 1 < g->columns)
+			fa_buf_addf(out, "%-*s  ", (int)width[c], g->cells.v[i]);
+		else
+			fa_buf_addf(out, "%s\n", g->cells.v[i]);
+	}
+}
+
+static void print(struct fa_buf *out, struct grid *g, int markdown)
+{
+	if (markdown)
+		print_markdown(out, g);
+	else
+		print_plain(out, g);
+	fa_strv_release(&g->cells);
+}
+
+/* ---- what there is to show */
+
+typedef int show_fn(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err);
+
+static int show_ids(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+{
+	const struct fa_json *rules = fa_matrix_table(m, "rules", err), *ids = fa_matrix_table(m, "ids", err);
+	struct grid g = { { "id", "kind", "meaning", "source" }, 4, FA_STRV_INIT };
+	struct fa_strv seen = FA_STRV_INIT;
+
+	if (!rules || !ids)
+		return -1;
+	fa_json_each (row, fa_json_get(rules, "rows")) {
+		const char *id = fa_json_get_string(row, "id");
+
+		if (!id || fa_strv_has(&seen, id))
+			continue;
+		fa_strv_push(&seen, id);
+		cell(&g, id);
+		cell(&g, "rule");
+		cell(&g, fa_json_get_string(row, "text"));
+		cell(&g, fa_json_get_string(row, "source"));
+	}
+	fa_json_each (row, fa_json_get(ids, "rows")) {
+		cell(&g, fa_json_get_string(row, "id"));
+		cell(&g, fa_json_get_string(row, "kind"));
+		cell(&g, fa_json_get_string(row, "meaning"));
+		cell(&g, fa_json_get_string(row, "source"));
+	}
+	fa_strv_release(&seen);
+	print(out, &g, markdown);
+	return 0;
+}
+
+static int show_names(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+{
+	struct grid g = { { "name", "meaning" }, 2, FA_STRV_INIT };
+
+	(void)m;
+	(void)err;
+	for (int i = 0; i < FA_NAME_COUNT; i++) {
+		cell(&g, fa_name_word(i));
+		cell(&g, fa_name_meaning(i));
+	}
+	print(out, &g, markdown);
+	return 0;
+}
+
+static int show_rules(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+{
+	const struct fa_json *rules = fa_matrix_table(m, "rules", err);
+	struct grid g = { { "on", "id", "when", "need", "action", "text" }, 6, FA_STRV_INIT };
+
+	if (!rules)
+		return -1;
+	fa_json_each (row, fa_json_get(rules, "rows"))
+		for (size_t i = 0; i < g.columns; i++)
+			cell(&g, fa_json_get_string(row, g.heads[i]));
+	print(out, &g, markdown);
+	return 0;
+}
+
+static char *builds_of(const struct fa_kb_torch *t)
+{
+	struct fa_buf b = FA_BUF_INIT;
+
+	for (size_t i = 0; i < t->n_builds; i++)
+		if (strcmp(t->builds[i].vendor, "none") != 0)
+			fa_buf_addf(&b, "%s%s%s", b.len ? " " : "", t->builds[i].build, t->builds[i].pypi ? "*" : "");
+	fa_buf_adds(&b, "");
+	return fa_buf_detach(&b);
+}
+
+static int show_torch(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+{
+	struct grid g = { { "torch", "builds (* package index)", "pythons", "C++", "triton", "torchvision", "torchaudio" },
+		          7,
+		          FA_STRV_INIT };
+	struct fa_kb *kb;
+
+	if (fa_matrix_kb(&kb, m, err) < 0)
+		return -1;
+	for (size_t i = 0; i < kb->n_torch; i++) {
+		const struct fa_kb_torch *t = &kb->torch[i];
+		char *builds = builds_of(t);
+
+		cell(&g, t->version);
+		cell(&g, builds);
+		cell(&g, t->pythons);
+		cell(&g, t->cxx);
+		cell(&g, t->triton);
+		cell(&g, t->torchvision);
+		cell(&g, t->torchaudio);
+		free(builds);
+	}
+	print(out, &g, markdown);
+	return 0;
+}
+
+static int show_cuda(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+{
+	struct grid g = { { "CUDA", "driver", "driver (Windows)", "gcc", "clang", "nvcc from wheels", "architectures" },
+		          7,
+		          FA_STRV_INIT };
+	struct fa_kb *kb;
+
+	if (fa_matrix_kb(&kb, m, err) < 0)
+		return -1;
+	for (size_t i = 0; i < kb->n_cuda; i++) {
+		const struct fa_kb_cuda *c = &kb->cuda[i];
+		char *gcc = fa_strf("%s-%s", c->gcc_min, c->gcc_max), *clang = fa_strf("%s-%s", c->clang_min, c->clang_max);
+
+		cell(&g, c->cuda);
+		cell(&g, c->driver);
+		cell(&g, c->driver_windows);
+		cell(&g, gcc);
+		cell(&g, clang);
+		cell(&g, c->pip ? "yes" : "no");
+		cell(&g, c->codes);
+		free(gcc);
+		free(clang);
+	}
+	print(out, &g, markdown);
+	return 0;
+}
+
+static int show_gpus(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+{
+	const struct fa_json *gpus = fa_matrix_table(m, "gpus", err);
+	struct grid g = { { "card", "vendor", "architecture", "family" }, 4, FA_STRV_INIT };
+	struct fa_kb *kb;
+
+	if (!gpus || fa_matrix_kb(&kb, m, err) < 0)
+		return -1;
+	fa_json_each (row, fa_json_get(gpus, "rows")) {
+		const struct fa_kb_arch *a = fa_kb_arch(kb, fa_json_get_string(row, "arch"));
+
+		cell(&g, fa_json_get_string(row, "name"));
+		cell(&g, fa_json_get_string(row, "vendor"));
+		cell(&g, fa_json_get_string(row, "arch"));
+		cell(&g, a ? a->family : NULL);
+	}
+	print(out, &g, markdown);
+	return 0;
+}
+
+static int show_releases(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+{
+	struct grid g = { { "line", "version", "Python", "torch", "nvcc", "on the index", "AMD (CK)" }, 7, FA_STRV_INIT };
+	struct fa_kb *kb;
+
+	if (fa_matrix_kb(&kb, m, err) < 0)
+		return -1;
+	for (size_t i = 0; i < kb->n_releases; i++) {
+		const struct fa_kb_release *r = &kb->releases[i];
+
+		cell(&g, r->line);
+		cell(&g, r->version);
+		cell(&g, r->python);
+		cell(&g, r->torch);
+		cell(&g, r->nvcc);
+		cell(&g, r->published ? "yes" : "no");
+		cell(&g, r->ck);
+	}
+	print(out, &g, markdown);
+	return 0;
+}
+
+/* ---- which line serves what: the rules asked for each architecture */
+
+struct one_card {
+	const char *values[FA_NAME_COUNT];
+};
+
+static bool line_serves(const struct fa_kb *kb, const char **values, const char *line)
+{
+	values[FA_NAME_LINE] = line;
+	values[FA_NAME_VERSION] = "9999";
+	values[FA_NAME_WANT_BACKWARD] = "yes";
+	for (size_t i = 0; i < kb->n_rules[FA_ON_RELEASE_CARD]; i++) {
+		const struct fa_kb_rule *r = &kb->rules[FA_ON_RELEASE_CARD][i];
+
+		if (fa_rule_test(&r->when, values, NULL) == FA_TRUE && fa_rule_test(&r->need, values, NULL) == FA_FALSE)
+			return false;
+	}
+	return true;
+}
+
+static char *lines_for(const struct fa_kb *kb, const struct fa_kb_arch *a)
+{
+	struct one_card c = { { NULL } };
+	struct fa_buf b = FA_BUF_INIT;
+
+	c.values[FA_NAME_ARCH] = a->arch;
+	c.values[FA_NAME_VENDOR] = a->vendor;
+	c.values[FA_NAME_CARD_CODES] = a->codes;
+	if (!strcmp(a->vendor, "amd")) {
+		bool ck = kb->n_releases && kb->releases[0].ck && fa_words_has(kb->releases[0].ck, a->arch);
+
+		fa_buf_addf(&b, "%s%s%s", ck ? "fa2 (CK)" : "", ck && a->triton ? ", " : "", a->triton ? "fa2 (Triton)" : "");
+	} else {
+		for (size_t i = 0; i < kb->n_lines; i++)
+			if (line_serves(kb, c.values, kb->lines[i].line))
+				fa_buf_addf(&b, "%s%s", b.len ? ", " : "", kb->lines[i].line);
+	}
+	fa_buf_adds(&b, b.len ? "" : "sdpa only");
+	return fa_buf_detach(&b);
+}
+
+static int show_lines(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+{
+	struct grid g = { { "architecture", "family", "served by (training)", "compiled as" }, 4, FA_STRV_INIT };
+	struct fa_kb *kb;
+
+	if (fa_matrix_kb(&kb, m, err) < 0)
+		return -1;
+	for (size_t i = 0; i < kb->n_archs; i++) {
+		char *lines = lines_for(kb, &kb->archs[i]);
+
+		cell(&g, kb->archs[i].arch);
+		cell(&g, kb->archs[i].family);
+		cell(&g, lines);
+		cell(&g, kb->archs[i].compile);
+		free(lines);
+	}
+	print(out, &g, markdown);
+	return 0;
+}
+
+static const struct {
+	const char *question, *decides;
+	enum fa_rule_on on[3];
+	size_t n;
+} QUESTIONS[] = {
+	{ "torch: kept, or which version and build", "a torch fits when", { FA_ON_TORCH, FA_ON_TORCH_CARD }, 2 },
+	{ "line and version", "a release fits when", { FA_ON_RELEASE, FA_ON_RELEASE_CARD }, 2 },
+	{ "route: a ready file", "a file fits when", { FA_ON_FILE, FA_ON_FILE_CARD }, 2 },
+	{ "route: from source", "it can be built when", { FA_ON_SOURCE, FA_ON_TOOLKIT, FA_ON_TOOLKIT_CARD }, 3 },
+	{ "route: AMD, CK", "it can be built when", { FA_ON_AMD, FA_ON_CK, FA_ON_CK_CARD }, 3 },
+	{ "route: AMD, Triton", "it fits when", { FA_ON_AMD, FA_ON_TRITON, FA_ON_TRITON_CARD }, 3 },
+	{ "route: torch's own attention", "it fits when", { FA_ON_SDPA }, 1 },
+};
+
+static void show_question(const struct fa_kb *kb, size_t q, int markdown, struct fa_buf *out)
+{
+	fa_buf_addf(out, "%s%zu. %s; %s\n", markdown ? "### " : "", q + 1, QUESTIONS[q].question, QUESTIONS[q].decides);
+	if (markdown)
+		fa_buf_addc(out, '\n');
+	for (size_t i = 0; i < QUESTIONS[q].n; i++)
+		for (size_t k = 0; k < kb->n_rules[QUESTIONS[q].on[i]]; k++) {
+			const struct fa_kb_rule *r = &kb->rules[QUESTIONS[q].on[i]][k];
+
+			fa_buf_addf(out, "%s%s (%s)%s%s\n", markdown ? "- " : "   ", r->text, r->id,
+			            r->action ? "; else change first: " : "", r->action ? r->action : "");
+		}
+	if (markdown)
+		fa_buf_addc(out, '\n');
+}
+
+static int show_tree(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+{
+	struct fa_kb *kb;
+
+	if (fa_matrix_kb(&kb, m, err) < 0)
+		return -1;
+	for (size_t q = 0; q < sizeof(QUESTIONS) / sizeof(QUESTIONS[0]); q++)
+		show_question(kb, q, markdown, out);
+	return 0;
+}
+
+static const struct {
+	const char *word;
+	show_fn *show;
+} SHOWS[] = {
+	{ "ids", show_ids },     { "names", show_names }, { "rules", show_rules },
+	{ "torch", show_torch }, { "cuda", show_cuda },   { "gpus", show_gpus },
+	{ "lines", show_lines }, { "tree", show_tree },   { "releases", show_releases },
+};
+
+const char *fa_matrix_shows(void)
+{
+	return "ids names rules torch cuda gpus lines tree releases";
+}
+
+int fa_matrix_show(struct fa_matrix *m, const char *what, int markdown, struct fa_buf *out, struct fa_err *err)
+{
+	for (size_t i = 0; i < sizeof(SHOWS) / sizeof(SHOWS[0]); i++)
+		if (!strcmp(SHOWS[i].word, what))
+			return SHOWS[i].show(m, markdown, out, err);
+	return fa_err_set(err, FA_USAGE, "matrix show: nothing is called \"%s\"; there is: %s", what, fa_matrix_shows());
+}
