@@ -139,6 +139,8 @@ static void copy_build(struct fa_plan_build *out, const struct fa_plan_build *b)
 	fa_strv_append(&out->head_dims, &b->head_dims);
 	fa_strv_append(&out->features, &b->features);
 	out->profile = fa_strdup(b->profile);
+	out->toolkit = fa_strdup(b->toolkit);
+	out->toolkit_home = fa_strdup(b->toolkit_home);
 }
 
 void fa_choice_copy(struct fa_choice *out, const struct fa_choice *c)
@@ -169,6 +171,8 @@ static void release_build(struct fa_plan_build *b)
 	fa_strv_release(&b->head_dims);
 	fa_strv_release(&b->features);
 	free(b->profile);
+	free(b->toolkit);
+	free(b->toolkit_home);
 }
 
 void fa_choice_release(struct fa_choice *c)

@@ -29,6 +29,8 @@ struct fa_plan_build {
 	struct fa_strv archs; /* what is compiled: "80" serves a card of 86 */
 	int jobs;
 	struct fa_strv env;                         /* "NAME=value" given to the build */
+	char *toolkit;                              /* version of nvcc; NULL: none is here yet */
+	char *toolkit_home;                         /* its folder; NULL: the plan brings it */
 	char *profile;                              /* full, training, inference, custom */
 	struct fa_strv dtypes, head_dims, features; /* what the profile keeps; empty: all */
 	bool backward;
@@ -164,14 +166,10 @@ void fa_choice_copy(struct fa_choice *out, const struct fa_choice *c);
 void fa_choice_release(struct fa_choice *c);
 void fa_plan_release(struct fa_plan *p);
 
-/* Calm plain text for people: what will be done, why, what was refused, what to change first, the steps. No colour. */
-struct fa_buf;
-void fa_plan_print(struct fa_buf *out, const struct fa_plan *p);
-
 /* Stage 2 and 3, pure: facts + wish + knowledge -> choice, then steps from recipes. No file, no clock, no network. `out` is
  * filled also when the status is ACTION or IMPOSSIBLE; -1 is only for damaged knowledge. */
-int fa_resolve(struct fa_plan *out, const struct fa_facts *facts, const struct fa_wish *wish, const struct fa_matrix *matrix,
+int fa_resolve(struct fa_plan *out, const struct fa_facts *facts, const struct fa_wish *wish, struct fa_matrix *matrix,
                struct fa_err *err);
-int fa_plan_steps(struct fa_plan *plan, const struct fa_facts *facts, const struct fa_matrix *matrix, struct fa_err *err);
+int fa_plan_steps(struct fa_plan *plan, const struct fa_facts *facts, struct fa_matrix *matrix, struct fa_err *err);
 
 #endif

@@ -38,6 +38,7 @@ static const struct field WHEEL[] = {
 
 static const struct field BUILD[] = {
 	F(fa_plan_build, "archs", LIST, archs, 0),          F(fa_plan_build, "jobs", INT, jobs, 0),
+	F(fa_plan_build, "toolkit", TEXT, toolkit, 0),      F(fa_plan_build, "toolkit_home", TEXT, toolkit_home, 0),
 	F(fa_plan_build, "profile", TEXT, profile, 0),      F(fa_plan_build, "dtypes", LIST, dtypes, 0),
 	F(fa_plan_build, "head_dims", LIST, head_dims, 0),  F(fa_plan_build, "features", LIST, features, 0),
 	F(fa_plan_build, "backward", BOOL, backward, 0),    F(fa_plan_build, "units", INT, units, 0),

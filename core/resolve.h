@@ -1,0 +1,150 @@
+/* Inside of the resolver: shared by resolve*.c and steps.c only. */
+#ifndef FA_RESOLVE_H
+#define FA_RESOLVE_H
+
+#include "kb.h"
+#include "plan.h"
+
+#include <stdbool.h>
+
+struct fa_card { /* one kind of card to serve */
+	const char *arch;
+	const struct fa_kb_arch *row; /* NULL: an architecture nobody has told us about */
+	int index;                    /* of its first card; -1: named by the wish */
+	bool hopeless;                /* the line in hand serves it in no release */
+	bool served;                  /* by the choice */
+};
+
+struct fa_torch_option {
+	const struct fa_kb_torch *row;   /* NULL: a torch that is in no table */
+	const struct fa_kb_build *build; /* NULL likewise */
+	const char *version, *minor, *word, *vendor, *cuda, *major, *rocm, *abi, *codes, *glibc, *cxx;
+	bool kept, release, pypi;
+};
+
+struct fa_repair { /* a rule that something on the machine must change for */
+	const struct fa_kb_rule *rule;
+	struct fa_verdict why;
+};
+
+enum { REPAIRS_MAX = 12 };
+
+struct fa_repairs {
+	struct fa_repair v[REPAIRS_MAX];
+	size_t n;
+};
+
+enum fa_class { FA_CLASS_KEEP, FA_CLASS_WHEEL, FA_CLASS_CK, FA_CLASS_TRITON, FA_CLASS_SOURCE, FA_CLASS_SDPA };
+
+struct fa_toolkit_option {
+	const char *version, *home; /* home NULL: brought by the plan */
+	const struct fa_kb_cuda *row;
+	bool pip;
+};
+
+struct fa_found { /* what the search ended with */
+	bool any;
+	enum fa_class class;
+	const char *line, *version, *source;
+	const struct fa_torch_option *torch;
+	const struct fa_kb_file *file;
+	const struct fa_kb_release *release;
+	struct fa_toolkit_option toolkit;
+	struct fa_repairs repairs;
+	size_t served;
+};
+
+struct fa_fold {          /* equal refusals in one */
+	const char *kind; /* torch, wheel, source, ck, triton, keep, line */
+	const char *rule;
+	char *subject, *found;
+	struct fa_strv needed, names;
+	int count;
+};
+
+enum { FA_EXTRAS_MAX = 32 };
+
+struct fa_extra {
+	const char *name, *value;
+};
+
+struct fa_solve {
+	struct fa_kb *kb;
+	const struct fa_facts *facts;
+	const struct fa_wish *wish;
+	struct fa_plan *plan;
+	const char *v[FA_NAME_COUNT]; /* values that rules see */
+	struct fa_strv pool;          /* texts worked out here */
+	struct fa_card *cards;
+	size_t n_cards;
+	bool cards_unknown; /* a fault hides them: rules about cards are passed over */
+	bool no_card;       /* none was found and none was named */
+	struct fa_torch_option *torch;
+	size_t n_torch;
+	bool kept;                  /* the list holds what is installed, alone */
+	bool free_torch;            /* ask as if torch could be chosen */
+	bool any_card;              /* this pass is content with some of the cards */
+	bool quiet;                 /* do not write refusals down */
+	struct fa_repairs *repairs; /* this pass mends what can be mended; NULL: it does not */
+	struct fa_repairs first;    /* what must change whatever is chosen */
+	struct fa_fold *folds;
+	size_t n_folds;
+	struct fa_found found;
+	struct fa_extra extra[FA_EXTRAS_MAX]; /* names of texts that no rule speaks of */
+	size_t n_extra;
+};
+
+/* ---- resolve_values.c: what rules see */
+void fa_solve_host(struct fa_solve *s);
+void fa_solve_set_torch(struct fa_solve *s, const struct fa_torch_option *t);
+void fa_solve_set_release(struct fa_solve *s, const char *line, const char *version, const struct fa_kb_release *r);
+void fa_solve_set_file(struct fa_solve *s, const struct fa_kb_file *f);
+void fa_solve_set_toolkit(struct fa_solve *s, const struct fa_toolkit_option *t);
+void fa_solve_set_card(struct fa_solve *s, const struct fa_card *c);
+const char *fa_solve_keep_text(struct fa_solve *s, char *text); /* into the pool */
+const char *fa_solve_wished(const struct fa_solve *s, enum fa_wish_id id);
+const char *fa_solve_env(const struct fa_solve *s, const char *name); /* a variable of the facts, NULL unset */
+
+void fa_solve_extra(struct fa_solve *s, const char *name, char *value); /* takes value */
+
+/* ---- resolve_rules.c: trying rules and writing refusals down */
+const struct fa_kb_rule *fa_solve_broken(struct fa_solve *s, enum fa_rule_on on, struct fa_verdict *why);
+/* All cards (or some, when the pass is content with some) must pass; NULL: they do. */
+const struct fa_kb_rule *fa_solve_broken_cards(struct fa_solve *s, const enum fa_rule_on *on, size_t n, struct fa_verdict *why);
+void fa_solve_refuse(struct fa_solve *s, const char *kind, const char *subject, const char *name, const char *rule,
+                     const char *needed, const char *found);
+void fa_solve_account(struct fa_solve *s); /* refusals into the plan */
+
+/* ---- resolve_torch.c */
+void fa_solve_torch_options(struct fa_solve *s);
+bool fa_solve_torch_fits(struct fa_solve *s, const struct fa_torch_option *t);
+char *fa_solve_torch_name(const struct fa_torch_option *t);
+
+/* ---- resolve_search.c, resolve_source.c: candidates */
+void fa_solve_search(struct fa_solve *s);
+bool fa_solve_source(struct fa_solve *s, const struct fa_torch_option *t);
+bool fa_solve_clones(const struct fa_solve *s); /* does --source name a repository? */
+bool fa_solve_amd(struct fa_solve *s, const struct fa_torch_option *t, enum fa_class class);
+bool fa_solve_asked_version(const struct fa_solve *s, const char *version);
+int fa_solve_exactness(const struct fa_solve *s, const char *version); /* 1: the very version asked for */
+size_t fa_solve_count_served(struct fa_solve *s, const enum fa_rule_on *on, size_t n, bool mark);
+const struct fa_kb_rule *fa_solve_release_fits(struct fa_solve *s, const char *line, const char *version,
+                                               const struct fa_kb_release *r, struct fa_verdict *why);
+
+/* ---- resolve_build.c: what a source build holds, how many jobs fit, how long it takes */
+int fa_solve_peak(struct fa_solve *s); /* MiB of its largest unit */
+void fa_solve_build(struct fa_solve *s, struct fa_plan_build *b);
+
+/* ---- resolve_choice.c: the choice, its build, actions and warnings */
+void fa_solve_choose(struct fa_solve *s);
+void fa_solve_explain(struct fa_solve *s); /* the decision tree */
+
+/* ---- resolve_nearest.c */
+int fa_solve_once(struct fa_plan *out, const struct fa_facts *facts, const struct fa_wish *wish, struct fa_kb *kb,
+                  bool free_torch, bool quiet);
+void fa_solve_nearest(struct fa_plan *plan, const struct fa_facts *facts, struct fa_kb *kb);
+
+/* A text of ids.json with {name} filled from the values. The caller's. */
+char *fa_solve_text(const struct fa_solve *s, const char *pattern, const struct fa_verdict *why);
+
+#endif

@@ -1,0 +1,227 @@
+/* What a source build holds (profile), how many jobs fit the memory at the measured peaks, and how long it takes. */
+#include "buf.h"
+#include "json.h"
+#include "resolve.h"
+#include "version.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool says(const char *a, const char *b)
+{
+	return a && b && !strcmp(a, b);
+}
+
+/* ---- the profile */
+
+static void split_wish(const struct fa_solve *s, enum fa_wish_id id, struct fa_strv *out)
+{
+	if (fa_solve_wished(s, id))
+		fa_strv_split(out, fa_solve_wished(s, id), ", ");
+}
+
+/* A head dim is served by the next larger kernel: 120 by 128. */
+static void round_head_dims(const struct fa_solve *s, struct fa_strv *dims)
+{
+	struct fa_strv rounded = FA_STRV_INIT;
+
+	for (size_t i = 0; i < dims->n; i++) {
+		int best = 0, wanted = atoi(dims->v[i]);
+		char text[16];
+
+		for (size_t u = 0; u < s->kb->n_units; u++) {
+			int dim = s->kb->units[u].head_dim;
+
+			if (dim >= wanted && (!best || dim < best))
+				best = dim;
+		}
+		snprintf(text, sizeof(text), "%d", best ? best : wanted);
+		if (!fa_strv_has(&rounded, text))
+			fa_strv_push(&rounded, text);
+	}
+	fa_strv_release(dims);
+	*dims = rounded;
+}
+
+static void set_profile(const struct fa_solve *s, struct fa_plan_build *b)
+{
+	const char *wish = fa_solve_wished(s, FA_WISH_PROFILE);
+	bool narrow = says(wish, "training") || says(wish, "inference"), custom;
+
+	split_wish(s, FA_WISH_DTYPE, &b->dtypes);
+	split_wish(s, FA_WISH_HEAD_DIM, &b->head_dims);
+	split_wish(s, FA_WISH_FEATURES, &b->features);
+	custom = !narrow && (b->dtypes.n || b->head_dims.n || b->features.n);
+	if (narrow && !b->dtypes.n && fa_json_get_string(s->kb->narrow, "dtypes"))
+		fa_strv_push(&b->dtypes, fa_json_get_string(s->kb->narrow, "dtypes"));
+	if (narrow && !b->head_dims.n && fa_json_get_string(s->kb->narrow, "head_dims"))
+		fa_strv_push(&b->head_dims, fa_json_get_string(s->kb->narrow, "head_dims"));
+	round_head_dims(s, &b->head_dims);
+	b->profile = fa_strdup(narrow ? wish : custom ? "custom" : "full");
+	b->backward = !says(wish, "inference");
+}
+
+/* ---- its units */
+
+static bool keeps(const struct fa_plan_build *b, const struct fa_kb_unit *u)
+{
+	char dim[16];
+
+	snprintf(dim, sizeof(dim), "%d", u->head_dim);
+	if (b->dtypes.n && !fa_strv_has(&b->dtypes, u->dtype))
+		return false;
+	if (b->head_dims.n && !fa_strv_has(&b->head_dims, dim))
+		return false;
+	if (!b->backward && says(u->kind, "bwd"))
+		return false;
+	return !b->features.n || strstr(u->kind, "split") == NULL || fa_strv_has(&b->features, "split");
+}
+
+struct load {
+	int units, peak;
+	double seconds, longest;
+	struct peak { /* of one kind of unit */
+		int mib, units;
+	} kinds[128];
+	size_t n;
+};
+
+static int by_peak(const void *a, const void *b)
+{
+	return ((const struct peak *)b)->mib - ((const struct peak *)a)->mib;
+}
+
+static void measure(const struct fa_solve *s, const struct fa_plan_build *b, struct load *l)
+{
+	*l = (struct load){ 0 };
+	for (size_t i = 0; i < s->kb->n_units; i++) {
+		const struct fa_kb_unit *u = &s->kb->units[i];
+
+		if (!keeps(b, u))
+			continue;
+		l->units += u->units;
+		l->seconds += u->seconds;
+		if (u->longest > l->longest)
+			l->longest = u->longest;
+		if (l->n < sizeof(l->kinds) / sizeof(l->kinds[0]))
+			l->kinds[l->n++] = (struct peak){ u->peak_mib, u->units };
+	}
+	qsort(l->kinds, l->n, sizeof(l->kinds[0]), by_peak);
+	l->peak = l->n ? l->kinds[0].mib : 0;
+}
+
+int fa_solve_peak(struct fa_solve *s)
+{
+	struct fa_plan_build b = { 0 };
+	struct load l;
+
+	set_profile(s, &b);
+	measure(s, &b, &l);
+	fa_strv_release(&b.dtypes);
+	fa_strv_release(&b.head_dims);
+	fa_strv_release(&b.features);
+	free(b.profile);
+	return l.peak;
+}
+
+/* ---- jobs */
+
+/* How many of the heaviest units fit at once; a twentieth of the memory stays free. */
+static int jobs_by_memory(const struct load *l, long memory_mib, int *sum)
+{
+	long room = memory_mib - memory_mib / 20;
+	int jobs = 0;
+
+	*sum = 0;
+	for (size_t i = 0; i < l->n; i++)
+		for (int u = 0; u < l->kinds[i].units; u++) {
+			if (*sum + l->kinds[i].mib > room)
+				return jobs;
+			*sum += l->kinds[i].mib;
+			jobs++;
+		}
+	return jobs;
+}
+
+static int at_most(int jobs, const char *limit)
+{
+	return limit && atoi(limit) > 0 && atoi(limit) < jobs ? atoi(limit) : jobs;
+}
+
+static void warn_of_jobs(struct fa_solve *s, int asked, int jobs, const char *id, const char *name)
+{
+	if (asked <= jobs)
+		return;
+	fa_solve_extra(s, name, fa_strf("%d", asked));
+	fa_solve_extra(s, id, fa_strdup("yes"));
+}
+
+static void set_jobs(struct fa_solve *s, struct fa_plan_build *b, const struct load *l)
+{
+	const char *memory = s->v[FA_NAME_MEMORY], *wish = fa_solve_wished(s, FA_WISH_JOBS), *env = fa_solve_env(s, "MAX_JOBS");
+	int sum = 0, fit = memory ? jobs_by_memory(l, atol(memory), &sum) : 1, jobs;
+
+	if (fit < 1)
+		fit = 1;
+	jobs = at_most(fit, s->v[FA_NAME_FACT_CORES]);
+	jobs = wish ? at_most(jobs, wish) : at_most(jobs, env);
+	if (b->units && jobs > b->units)
+		jobs = b->units;
+	if (wish)
+		warn_of_jobs(s, atoi(wish), jobs, "jobs_limited", "asked_jobs");
+	else if (env)
+		warn_of_jobs(s, atoi(env), jobs, "max_jobs_ignored", "max_jobs");
+	b->jobs = jobs;
+	sum = 0;
+	for (size_t i = 0, n = 0; i < l->n; i++)
+		for (int u = 0; u < l->kinds[i].units && n < (size_t)jobs; u++, n++)
+			sum += l->kinds[i].mib;
+	b->peak_mib = sum;
+}
+
+static void set_estimate(const struct fa_solve *s, struct fa_plan_build *b, const struct load *l)
+{
+	double archs = b->archs.n ? (double)b->archs.n : 1, factor = archs * (b->features.n ? s->kb->lean : 1);
+	double share = l->units ? (double)b->units / l->units : 1, wall;
+
+	if (b->jobs < 1)
+		return;
+	wall = l->seconds * share * factor / b->jobs * s->kb->tail;
+	if (wall < l->longest * factor)
+		wall = l->longest * factor;
+	b->estimate_s = (int)(wall + 0.5);
+}
+
+/* ---- what is compiled */
+
+static void set_archs(struct fa_solve *s, struct fa_plan_build *b)
+{
+	const char *fixed = s->v[FA_NAME_FILE_CODES], *read = s->v[FA_NAME_RELEASE_ARCHS_READ];
+
+	for (size_t i = 0; i < s->n_cards; i++) {
+		const struct fa_card *c = &s->cards[i];
+
+		if (c->served && c->row && c->row->compile && !fa_strv_has(&b->archs, c->row->compile))
+			fa_strv_push(&b->archs, c->row->compile);
+	}
+	if (fixed && *fixed && says(read, "no")) {
+		fa_strv_release(&b->archs);
+		fa_strv_split(&b->archs, fixed, " ");
+	}
+	fa_strv_sort(&b->archs);
+}
+
+void fa_solve_build(struct fa_solve *s, struct fa_plan_build *b)
+{
+	const struct fa_kb_release *r = s->found.release;
+	struct load l;
+
+	b->wanted = true;
+	set_profile(s, b);
+	set_archs(s, b);
+	measure(s, b, &l);
+	b->units = says(b->profile, "full") && r && r->profile ? r->profile->units : l.units;
+	set_jobs(s, b, &l);
+	set_estimate(s, b, &l);
+}

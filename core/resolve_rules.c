@@ -1,0 +1,193 @@
+/* Trying rules on what is in hand, and the account of refusals: equal ones are folded into one row. */
+#include "buf.h"
+#include "json.h"
+#include "resolve.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMES_KEPT = 3, NEEDED_KEPT = 8 };
+
+static bool mend(struct fa_solve *s, const struct fa_kb_rule *r, const struct fa_verdict *why)
+{
+	if (!s->repairs || !r->action)
+		return false;
+	for (size_t i = 0; i < s->repairs->n; i++)
+		if (!strcmp(s->repairs->v[i].rule->action, r->action))
+			return true;
+	if (s->repairs->n < REPAIRS_MAX)
+		s->repairs->v[s->repairs->n++] = (struct fa_repair){ r, *why };
+	return true;
+}
+
+const struct fa_kb_rule *fa_solve_broken(struct fa_solve *s, enum fa_rule_on on, struct fa_verdict *why)
+{
+	for (size_t i = 0; i < s->kb->n_rules[on]; i++) {
+		const struct fa_kb_rule *r = &s->kb->rules[on][i];
+
+		if (r->when.n && fa_rule_test(&r->when, s->v, NULL) != FA_TRUE)
+			continue;
+		if (fa_rule_test(&r->need, s->v, NULL) != FA_FALSE)
+			continue;
+		fa_rule_test(&r->need, s->v, why);
+		if (!mend(s, r, why))
+			return r;
+	}
+	return NULL;
+}
+
+static const struct fa_kb_rule *broken_card(struct fa_solve *s, const struct fa_card *c, const enum fa_rule_on *on, size_t n,
+                                            struct fa_verdict *why)
+{
+	const struct fa_kb_rule *r = NULL;
+
+	fa_solve_set_card(s, c);
+	for (size_t i = 0; i < n && !r; i++)
+		r = fa_solve_broken(s, on[i], why);
+	return r;
+}
+
+/* First pass: every card that the line can serve at all; the second is content with one. With one card both are the same. */
+const struct fa_kb_rule *fa_solve_broken_cards(struct fa_solve *s, const enum fa_rule_on *on, size_t n, struct fa_verdict *why)
+{
+	const struct fa_kb_rule *must = NULL, *may = NULL;
+	struct fa_verdict must_why = { 0 }, may_why = { 0 };
+	size_t good = 0;
+
+	for (size_t i = 0; i < s->n_cards; i++) {
+		const struct fa_kb_rule *r = broken_card(s, &s->cards[i], on, n, why);
+
+		good += !r;
+		if (r && !s->cards[i].hopeless && !must) {
+			must = r;
+			must_why = *why;
+		} else if (r && !may) {
+			may = r;
+			may_why = *why;
+		}
+	}
+	if (good && (s->any_card || !must))
+		return NULL;
+	*why = must ? must_why : may_why;
+	return must ? must : may;
+}
+
+size_t fa_solve_count_served(struct fa_solve *s, const enum fa_rule_on *on, size_t n, bool mark)
+{
+	struct fa_verdict why;
+	size_t served = 0;
+
+	for (size_t i = 0; i < s->n_cards; i++) {
+		bool good = !broken_card(s, &s->cards[i], on, n, &why);
+
+		served += good;
+		if (mark)
+			s->cards[i].served = good;
+	}
+	return served;
+}
+
+/* ---- the account */
+
+static struct fa_fold *fold_of(struct fa_solve *s, const char *kind, const char *subject, const char *rule, const char *found)
+{
+	struct fa_fold *f;
+
+	for (size_t i = s->n_folds; i-- > 0;) {
+		f = &s->folds[i];
+		if (f->rule == rule && f->kind == kind && !strcmp(f->subject, subject) && !strcmp(f->found, found))
+			return f;
+	}
+	if ((s->n_folds & (s->n_folds - 1)) == 0)
+		s->folds = fa_realloc(s->folds, s->n_folds ? 2 * s->n_folds : 1, sizeof(*s->folds));
+	f = &s->folds[s->n_folds++];
+	*f = (struct fa_fold){ .kind = kind, .rule = rule, .subject = fa_strdup(subject), .found = fa_strdup(found) };
+	return f;
+}
+
+void fa_solve_refuse(struct fa_solve *s, const char *kind, const char *subject, const char *name, const char *rule,
+                     const char *needed, const char *found)
+{
+	struct fa_fold *f;
+
+	if (s->quiet)
+		return;
+	f = fold_of(s, kind, subject, rule, found ? found : "");
+	f->count++;
+	if (name && f->names.n < NAMES_KEPT && !fa_strv_has(&f->names, name))
+		fa_strv_push(&f->names, name);
+	if (needed && *needed && f->needed.n < NEEDED_KEPT && !fa_strv_has(&f->needed, needed))
+		fa_strv_push(&f->needed, needed);
+}
+
+static char *candidate_of(const struct fa_fold *f)
+{
+	struct fa_buf b = FA_BUF_INIT;
+
+	fa_buf_adds(&b, f->subject);
+	for (size_t i = 0; i < f->names.n; i++)
+		fa_buf_addf(&b, "%s%s", i ? ", " : *f->subject ? " " : "", f->names.v[i]);
+	if ((size_t)f->count > f->names.n && f->names.n)
+		fa_buf_addf(&b, " and %d more", f->count - (int)f->names.n);
+	return fa_buf_detach(&b);
+}
+
+void fa_solve_account(struct fa_solve *s)
+{
+	for (size_t i = 0; i < s->n_folds; i++) {
+		char *candidate = candidate_of(&s->folds[i]), *needed = fa_strv_join(&s->folds[i].needed, ", ");
+
+		fa_plan_reject(s->plan, candidate, s->folds[i].rule, needed, s->folds[i].found);
+		free(candidate);
+		free(needed);
+	}
+}
+
+/* ---- texts */
+
+static const char *value_of(const struct fa_solve *s, const char *name, size_t len, const struct fa_verdict *why)
+{
+	int i = fa_name_find_word(NULL, name, len);
+
+	if (why && len == 6 && !memcmp(name, "needed", 6))
+		return !strncmp(why->needed, ">= ", 3) ? why->needed + 3 : why->needed;
+	if (why && len == 5 && !memcmp(name, "found", 5))
+		return why->found;
+	for (size_t k = 0; k < s->n_extra; k++)
+		if (strlen(s->extra[k].name) == len && !memcmp(s->extra[k].name, name, len))
+			return s->extra[k].value;
+	return i >= 0 && s->v[i] ? s->v[i] : NULL;
+}
+
+void fa_solve_extra(struct fa_solve *s, const char *name, char *value)
+{
+	fa_solve_keep_text(s, value);
+	for (size_t k = 0; k < s->n_extra; k++)
+		if (!strcmp(s->extra[k].name, name)) {
+			s->extra[k].value = value;
+			return;
+		}
+	if (s->n_extra < FA_EXTRAS_MAX)
+		s->extra[s->n_extra++] = (struct fa_extra){ name, value };
+}
+
+char *fa_solve_text(const struct fa_solve *s, const char *pattern, const struct fa_verdict *why)
+{
+	struct fa_buf b = FA_BUF_INIT;
+
+	while (*pattern) {
+		size_t n = *pattern == '{' ? strcspn(pattern, "}") : 0;
+		const char *value;
+
+		if (!n || !pattern[n]) {
+			fa_buf_addc(&b, *pattern++);
+			continue;
+		}
+		value = value_of(s, pattern + 1, n - 1, why);
+		fa_buf_adds(&b, value ? value : "?");
+		pattern += n + 1;
+	}
+	fa_buf_adds(&b, "");
+	return fa_buf_detach(&b);
+}
