@@ -193,7 +193,7 @@ static void say_compiler(struct shown *out, const struct fa_facts *f)
 		say(out, TUI_SIGN_OK, "MSVC ");
 		add(out, "", fa_facts_text(f, FA_FACT_MSVC), "");
 	} else {
-		say_text(out, f, FA_FACT_CXX, "none found");
+		say_text(out, f, fa_facts_text(f, FA_FACT_CXX) ? FA_FACT_CXX : FA_FACT_CC, "none found");
 	}
 }
 
@@ -308,19 +308,22 @@ static void short_origin(char *out, size_t size, const char *origin)
 		      { "/sys/", "sysfs" },
 		      { "libnvidia-ml", "NVML" },
 		      { "site-packages", "its files" },
-		      { "dist-packages", "its files" } };
-	size_t len = strcspn(origin, " ");
-	const char *name = origin;
+		      { "dist-packages", "its files" },
+		      { "sched_getaffinity", "kernel" },
+		      { "no environment", "no env. yet" } };
+	size_t len = strcspn(origin, ", "), start = 0;
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
 		if (strstr(origin, known[i].part)) {
 			snprintf(out, size, "%s", known[i].name);
 			return;
 		}
 	}
-	for (size_t i = 0; i < len; i++)
-		if (origin[i] == '/' && i + 1 < len)
-			name = origin + i + 1;
-	snprintf(out, size, "%.*s", (int)(len - (size_t)(name - origin)), name);
+	if (!strchr(origin, '/') && !strstr(origin, " -"))
+		len = strcspn(origin, ",");
+	for (size_t i = 0; i + 1 < len; i++)
+		if (origin[i] == '/')
+			start = i + 1;
+	snprintf(out, size, "%.*s", (int)(len - start), origin + start);
 }
 
 /* ---- rows */
@@ -395,7 +398,7 @@ static void draw_row(struct tui_grid *g, const struct tui_model *m, const struct
 	int from = tui_width(m) - 13;
 	if (r->kind == ROW_FACT) {
 		struct shown s = shown_row(m, r->index);
-		short_origin(origin, sizeof origin, s.origin);
+		short_origin(origin, sizeof origin, table[r->index].say == say_disk && s.origin[0] ? "statvfs" : s.origin);
 		tui_put_sign(g, at, 3, s.sign);
 		tui_put(g, at, 5, 19, TUI_TEXT, table[r->index].name);
 		tui_put_name(g, at, 20, from - 1, TUI_TEXT, s.text);
@@ -544,7 +547,7 @@ static void machine_hint(char *out, size_t size, const struct tui_model *m, cons
 	else if (p)
 		snprintf(out, size, "%s: %s%s%s", p->tool, p->text, p->repair ? " " : "", p->repair ? p->repair : "");
 	else
-		snprintf(out, size, s.origin[0] ? "Known from %s." : "No record says where this comes from.", s.origin);
+		snprintf(out, size, s.origin[0] ? "Known from: %s" : "No record says where this comes from.", s.origin);
 }
 
 /* ---- keys */
