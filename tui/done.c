@@ -152,4 +152,12 @@ static const char *done_enter(const struct tui_model *m)
 	return verb;
 }
 
-const struct tui_screen_def tui_done_screen = { "Done", done_rows, done_height, done_draw, done_act, done_enter, done_hint };
+const struct tui_screen_def tui_done_screen = {
+	.title = "Done",
+	.rows = done_rows,
+	.list_height = done_height,
+	.draw = done_draw,
+	.act = done_act,
+	.enter = done_enter,
+	.hint = done_hint,
+};

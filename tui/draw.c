@@ -11,9 +11,35 @@ int tui_body_end(const struct tui_model *m)
 	return m->rows - 4;
 }
 
+enum { PANE_FROM = 110, PANE_COLS = 41, LIST_COLS = 79, TEXT_COLS = 101 };
+
+static bool has_pane(const struct tui_model *m)
+{
+	return m->cols >= PANE_FROM && tui_screens[m->screen]->pane;
+}
+
 int tui_width(const struct tui_model *m)
 {
-	return m->cols < 101 ? m->cols - 1 : 101;
+	if (has_pane(m))
+		return m->cols - PANE_COLS < LIST_COLS   ? LIST_COLS
+		       : m->cols - PANE_COLS > TEXT_COLS ? TEXT_COLS
+		                                         : m->cols - PANE_COLS;
+	return m->cols <= TEXT_COLS ? m->cols - 1 : TEXT_COLS;
+}
+
+/* Lines beside the list, each cut: a row of it may have more to say in the hint. */
+static void draw_pane(struct tui_grid *g, const struct tui_model *m, const struct tui_row *at)
+{
+	struct fa_strv lines = FA_STRV_INIT;
+	int row = TUI_BODY, col = tui_width(m) + 2;
+	if (!has_pane(m))
+		return;
+	tui_screens[m->screen]->pane(&lines, m, at);
+	for (size_t i = 0; i < lines.n && row < tui_body_end(m); i++)
+		row = *lines.v[i] ? tui_put_wrapped(g, row, tui_body_end(m) - 1, col, g->cols - 1, i ? TUI_TEXT : TUI_DIM,
+		                                    lines.v[i])
+		                  : row + 1;
+	fa_strv_release(&lines);
 }
 
 void tui_headline(struct tui_grid *g, const struct tui_model *m, const char *text)
@@ -143,6 +169,7 @@ static void draw_screen(struct tui_grid *g, const struct tui_model *m)
 	if (s->rows)
 		s->rows(&rows, m);
 	s->draw(g, m, &rows);
+	draw_pane(g, m, tui_at(m, &rows));
 	draw_hint(g, m, tui_at(m, &rows));
 	tui_rows_release(&rows);
 }

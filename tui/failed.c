@@ -171,5 +171,11 @@ static const char *failed_enter(const struct tui_model *m)
 	return verbs[at < 0 || at >= N_CHOICES ? 0 : at];
 }
 
-const struct tui_screen_def tui_failed_screen = { "Stopped",  failed_rows,  failed_height, failed_draw,
-	                                          failed_act, failed_enter, NULL };
+const struct tui_screen_def tui_failed_screen = {
+	.title = "Stopped",
+	.rows = failed_rows,
+	.list_height = failed_height,
+	.draw = failed_draw,
+	.act = failed_act,
+	.enter = failed_enter,
+};

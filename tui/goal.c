@@ -223,4 +223,12 @@ static const char *goal_enter(const struct tui_model *m)
 	return m->reading ? NULL : "Continue";
 }
 
-const struct tui_screen_def tui_goal_screen = { "Goal", goal_rows, goal_height, goal_draw, goal_act, goal_enter, goal_hint };
+const struct tui_screen_def tui_goal_screen = {
+	.title = "Goal",
+	.rows = goal_rows,
+	.list_height = goal_height,
+	.draw = goal_draw,
+	.act = goal_act,
+	.enter = goal_enter,
+	.hint = goal_hint,
+};

@@ -2,6 +2,7 @@
 #include "screen.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { BAR_COL = 13, BAR_END = 53 };
@@ -148,6 +149,48 @@ static void install_draw(struct tui_grid *g, const struct tui_model *m, const st
 	draw_tail(g, m, row);
 }
 
+static void add_steps(struct fa_strv *out, const struct tui_model *m)
+{
+	const struct tui_work *w = &m->work;
+	char time[32];
+	fa_strv_push(out, "Steps so far");
+	for (size_t i = 0; i < w->n_steps; i++) {
+		const struct tui_step *s = &w->steps[i];
+		const char *word = m->plan && i < m->plan->n_steps ? fa_step_word(m->plan->steps[i].kind) : "more";
+		if (s->state == TUI_STEP_SKIPPED)
+			fa_strv_pushf(out, "     -  %s: %s", word, s->text ? s->text : "was done already");
+		else if (s->state == TUI_STEP_DONE && s->seconds >= 0)
+			fa_strv_pushf(out, "%s  %s", tui_duration(time, s->seconds), word);
+	}
+}
+
+static int longer(const void *a, const void *b)
+{
+	double x = (*(const struct tui_finished *const *)a)->seconds, y = (*(const struct tui_finished *const *)b)->seconds;
+	return (x < y) - (x > y);
+}
+
+static void add_longest(struct fa_strv *out, const struct tui_work *w)
+{
+	const struct tui_finished **order = fa_calloc(w->n_finished + 1, sizeof *order);
+	for (size_t i = 0; i < w->n_finished; i++)
+		order[i] = &w->finished[i];
+	qsort(order, w->n_finished, sizeof *order, longer);
+	fa_strv_push(out, "");
+	fa_strv_push(out, "Longest units so far");
+	for (size_t i = 0; i < w->n_finished && i < 8; i++)
+		fa_strv_pushf(out, "%5.1f s  %.29s", order[i]->seconds, order[i]->id);
+	free(order);
+}
+
+static void install_pane(struct fa_strv *out, const struct tui_model *m, const struct tui_row *at)
+{
+	(void)at;
+	add_steps(out, m);
+	if (m->work.n_finished)
+		add_longest(out, &m->work);
+}
+
 static void install_hint(char *out, size_t size, const struct tui_model *m, const struct tui_row *at)
 {
 	(void)at;
@@ -172,5 +215,10 @@ static const char *install_enter(const struct tui_model *m)
 }
 
 const struct tui_screen_def tui_install_screen = {
-	"Install", NULL, NULL, install_draw, install_act, install_enter, install_hint
+	.title = "Install",
+	.draw = install_draw,
+	.act = install_act,
+	.enter = install_enter,
+	.hint = install_hint,
+	.pane = install_pane,
 };

@@ -599,5 +599,12 @@ static const char *machine_enter(const struct tui_model *m)
 	return m->reading ? NULL : tui_blocked(m) && !m->plan_on ? "Check again" : "Continue";
 }
 
-const struct tui_screen_def tui_machine_screen = { "Machine",   machine_rows,  machine_height, machine_draw,
-	                                           machine_act, machine_enter, machine_hint };
+const struct tui_screen_def tui_machine_screen = {
+	.title = "Machine",
+	.rows = machine_rows,
+	.list_height = machine_height,
+	.draw = machine_draw,
+	.act = machine_act,
+	.enter = machine_enter,
+	.hint = machine_hint,
+};

@@ -244,6 +244,16 @@ static void review_hint(char *out, size_t size, const struct tui_model *m, const
 		snprintf(out, size, "The command does the same without the wizard.");
 }
 
+static void review_pane(struct fa_strv *out, const struct tui_model *m, const struct tui_row *at)
+{
+	if (!at || at->kind == ROW_ACTION || !m->plan)
+		return;
+	fa_strv_pushf(out, "Step %d: %s", at->index + 1, fa_step_word(m->plan->steps[at->index].kind));
+	detail_lines(out, &m->plan->steps[at->index]);
+	for (size_t i = 1; i < out->n; i++) /* tabs of the JSON */
+		memmove(out->v[i], out->v[i] + strspn(out->v[i], "\t"), strlen(out->v[i] + strspn(out->v[i], "\t")) + 1);
+}
+
 static void start(struct tui_model *m)
 {
 	if (tui_blocked(m)) {
@@ -290,5 +300,13 @@ static const char *review_enter(const struct tui_model *m)
 	return tui_blocked(m) ? "Check again" : "Start";
 }
 
-const struct tui_screen_def tui_review_screen = { "Review",   review_rows,  review_height, review_draw,
-	                                          review_act, review_enter, review_hint };
+const struct tui_screen_def tui_review_screen = {
+	.title = "Review",
+	.rows = review_rows,
+	.list_height = review_height,
+	.draw = review_draw,
+	.act = review_act,
+	.enter = review_enter,
+	.hint = review_hint,
+	.pane = review_pane,
+};

@@ -28,6 +28,8 @@ struct tui_screen_def {
 	void (*act)(struct tui_model *m, enum tui_action action, const struct tui_row *at); /* at: NULL without list */
 	const char *(*enter)(const struct tui_model *m); /* the verb of Enter; NULL: it does nothing now */
 	void (*hint)(char *out, size_t size, const struct tui_model *m, const struct tui_row *at); /* row 22 */
+	/* Lines for the pane at the right of a wide terminal: what 80 columns fold. The first is its head. NULL: no pane. */
+	void (*pane)(struct fa_strv *out, const struct tui_model *m, const struct tui_row *at);
 };
 
 extern const struct tui_screen_def *const tui_screens[TUI_SCREEN_COUNT];
@@ -40,7 +42,7 @@ const struct tui_row *tui_at(const struct tui_model *m, const struct tui_rows *r
 /* Lines of the frame, from 0: HEADLINE, BODY and the last line of the body. */
 enum { TUI_HEADLINE = 2, TUI_SECOND = 3, TUI_BODY = 4 };
 int tui_body_end(const struct tui_model *m); /* one past the last line of the body */
-int tui_width(const struct tui_model *m);    /* columns that lines of text use: at most 100 */
+int tui_width(const struct tui_model *m);    /* one past the last column of text; beside a pane, and never more than 101 */
 void tui_headline(struct tui_grid *g, const struct tui_model *m, const char *text);
 void tui_second(struct tui_grid *g, const struct tui_model *m, const char *text);
 

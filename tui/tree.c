@@ -268,6 +268,32 @@ static void tree_hint(char *out, size_t size, const struct tui_model *m, const s
 	}
 }
 
+static void tree_pane(struct fa_strv *out, const struct tui_model *m, const struct tui_row *at)
+{
+	const struct fa_plan *p = m->plan;
+	if (!at)
+		return;
+	if (at->kind == ROW_OTHER || at->kind == ROW_REFUSAL) {
+		struct fa_other o = other(p, at->index, (size_t)at->sub);
+		fa_strv_push(out, fits(&o) ? "Fits, not asked for" : "Refused");
+		fa_strv_push(out, o.value ? o.value : "");
+		if (!fits(&o)) {
+			fa_strv_push(out, "");
+			fa_strv_pushf(out, "by rule %s", o.rule);
+			fa_strv_pushf(out, "needs %s", o.needed);
+			fa_strv_pushf(out, "found %s", o.found ? o.found : "nothing known");
+		}
+	} else if (at->kind == ROW_NODE) {
+		const struct fa_node *n = &p->tree[at->index];
+		fa_strv_push(out, n->question);
+		fa_strv_push(out, n->taken ? n->taken : "nothing");
+		fa_strv_push(out, n->because ? n->because : "");
+		fa_strv_push(out, "");
+		if (n->wish)
+			fa_strv_pushf(out, "set by --%s", n->wish);
+	}
+}
+
 /* ---- keys */
 
 static void take(struct tui_model *m, const struct tui_row *at)
@@ -357,4 +383,13 @@ static const char *tree_enter(const struct tui_model *m)
 	return "Continue";
 }
 
-const struct tui_screen_def tui_tree_screen = { "Tree", tree_rows, tree_height, tree_draw, tree_act, tree_enter, tree_hint };
+const struct tui_screen_def tui_tree_screen = {
+	.title = "Tree",
+	.rows = tree_rows,
+	.list_height = tree_height,
+	.draw = tree_draw,
+	.act = tree_act,
+	.enter = tree_enter,
+	.hint = tree_hint,
+	.pane = tree_pane,
+};

@@ -122,5 +122,12 @@ static const char *verify_enter(const struct tui_model *m)
 	return m->work.running ? "Log" : "Continue";
 }
 
-const struct tui_screen_def tui_verify_screen = { "Verify",   verify_rows,  verify_height, verify_draw,
-	                                          verify_act, verify_enter, verify_hint };
+const struct tui_screen_def tui_verify_screen = {
+	.title = "Verify",
+	.rows = verify_rows,
+	.list_height = verify_height,
+	.draw = verify_draw,
+	.act = verify_act,
+	.enter = verify_enter,
+	.hint = verify_hint,
+};

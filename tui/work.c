@@ -15,6 +15,9 @@ void tui_work_release(struct tui_work *w)
 		free(w->steps[i].text);
 	for (size_t i = 0; i < w->n_units; i++)
 		free(w->units[i].id);
+	for (size_t i = 0; i < w->n_finished; i++)
+		free(w->finished[i].id);
+	free(w->finished);
 	for (size_t i = 0; i < w->n_checks; i++) {
 		free(w->checks[i].id);
 		free(w->checks[i].text);
@@ -152,6 +155,8 @@ static void unit_end(struct tui_work *w, const struct fa_event *e)
 		w->units_done = e->done;
 	if (e->total >= 0)
 		w->units_total = e->total;
+	w->finished = fa_realloc(w->finished, w->n_finished + 1, sizeof *w->finished);
+	w->finished[w->n_finished++] = (struct tui_finished){ fa_strdup(e->id), e->seconds, e->peak_mib };
 	if (e->peak_mib > w->peak_mib) {
 		w->peak_mib = e->peak_mib;
 		free(w->peak_unit);

@@ -25,6 +25,12 @@ struct tui_unit { /* a translation unit that is compiled now */
 	int64_t began_ms;
 };
 
+struct tui_finished { /* one that is done */
+	char *id;
+	double seconds;
+	int64_t peak_mib;
+};
+
 struct tui_check {
 	char *id;
 	enum fa_outcome status;
@@ -52,6 +58,8 @@ struct tui_work {
 	double rate;         /* bytes a second, smoothed; 0 unknown */
 	struct tui_unit *units;
 	size_t n_units;
+	struct tui_finished *finished;
+	size_t n_finished;
 	int64_t units_done, units_total; /* total -1 unknown */
 	int64_t peak_mib;                /* largest of one unit; -1 none yet */
 	char *peak_unit;
