@@ -229,8 +229,10 @@ static void set_units(struct build *b, const struct fa_json *j)
 	char *path = fa_path_join(b->dir, "units");
 
 	fa_json_get_strv(j, "units", &names);
+	fa_json_each (row, fa_json_get(j, "expect"))
+		fa_json_set(b->shipped, fa_json_key(row), fa_json_copy(row));
 	fa_units_set(&b->units, &names, b->shipped, b->measured);
-	fa_units_print(&b->units, &text);
+	fa_units_print(&b->units, places(b), &text);
 	fa_file_write(path, fa_buf_str(&text), text.len, NULL);
 	fa_buf_release(&text);
 	fa_strv_release(&names);

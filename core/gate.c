@@ -39,7 +39,7 @@ struct gate {
 	char *unit;
 	char *temporary; /* TMPDIR of the compiler: nothing of a killed one stays behind */
 	bool cuda;
-	double expect_s;
+	double expect_s, priority;
 	int64_t expect_mib;
 };
 
@@ -174,26 +174,29 @@ static char *unit_name(const char *output)
 	return name;
 }
 
-/* `units`: "name seconds MiB" a line; a divided unit's part "name.2" without a line of its own counts as the whole. */
+/* `units`: "name seconds MiB priority" a line; a part "name.2" without a line of its own counts as the whole. */
 static void look_up(struct gate *g)
 {
 	char *path = g->dir ? fa_path_join(g->dir, "units") : NULL;
 	FILE *f = path ? fopen(path, "re") : NULL;
 	char line[512], name[256];
 	size_t len = strcspn(g->unit, ".");
-	double seconds;
+	double seconds, priority;
 	long mib;
 	bool exact = false;
 
-	g->expect_s = 0;
+	g->expect_s = g->priority = 0;
 	g->expect_mib = g->cuda ? USUAL_MIB : USUAL_CXX_MIB;
 	while (f && !exact && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%255s %lf %ld", name, &seconds, &mib) != 3)
+		int fields = sscanf(line, "%255s %lf %ld %lf", name, &seconds, &mib, &priority);
+
+		if (fields < 3)
 			continue;
 		exact = !strcmp(name, g->unit);
 		if (exact || (strlen(name) == len && !strncmp(name, g->unit, len))) {
 			g->expect_s = seconds;
 			g->expect_mib = mib;
+			g->priority = fields == 4 ? priority : seconds;
 		}
 	}
 	if (f)
@@ -210,6 +213,7 @@ static int take_slot(struct gate *g, struct fa_err *err)
 	s = fa_gate_table_mine(&g->table);
 	s->jobs = (int)number_of("FAINSTALL_GATE_JOBS", 0);
 	s->expect_s = g->expect_s;
+	s->priority = g->priority;
 	s->expect_mib = g->expect_mib;
 	for (const char *p = g->dir; p && *p; p++)
 		s->build = s->build * 1099511628211u + (unsigned char)*p;

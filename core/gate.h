@@ -7,7 +7,7 @@
  * for all (fa_gate_choose); when it goes, the kernel gives the lock to the next. Nothing needs cleaning up after a kill -9.
  *
  * Environment, set by build.c:
- *   FAINSTALL_GATE_DIR     folder of this build: `units` (expected seconds and MiB, a line each), `events` (JSON lines, written
+ *   FAINSTALL_GATE_DIR     folder of this build: `units` (a line each: name, seconds, MiB, priority), `events` (JSON lines, written
  *                          here), `stop` (exists: everything ends now), `drain` (exists: nothing new starts)
  *   FAINSTALL_GATE_NVCC, FAINSTALL_GATE_CXX   the real compilers
  *   FAINSTALL_GATE_JOBS    at most so many units of this build at a time; 0 or unset: cores
@@ -30,7 +30,8 @@ struct fa_gate_unit {
 	enum fa_gate_state state;
 	uint64_t build;     /* whose unit; jobs are counted for each build */
 	int jobs;           /* most units of this build at a time; 0: no limit but the cores */
-	double expect_s;    /* longest first */
+	double expect_s;    /* seconds */
+	double priority;    /* highest first; the seconds, or what fa_gate_order makes of them */
 	int64_t expect_mib; /* its peak */
 	int64_t rss_mib;    /* of its processes now */
 	double waited_s;
@@ -49,6 +50,10 @@ enum { FA_GATE_PATIENCE_S = 20, FA_GATE_PRESSURE = 10 };
 /* Which waiting unit starts now; -1 none. A unit that fits nowhere starts when nothing else runs and it has waited
  * FA_GATE_PATIENCE_S: waiting longer would not make the machine larger. */
 int fa_gate_choose(const struct fa_gate_unit *units, size_t n, const struct fa_gate_room *room);
+
+/* Gives the units priorities: longest first, then better. With a handful of units for each core the longest-first order wastes up
+ * to a tenth; other orders are tried, always the same ones, and the best is kept. */
+void fa_gate_order(struct fa_gate_unit *units, size_t n, int cores);
 
 /* Seconds until all is done: units (FREE: done, not counted) placed longest first on `cores` under `memory_mib` (-1: no
  * limit); a RUNNING unit has waited_s behind it. The same rule as fa_gate_choose, on a clock of its own. */

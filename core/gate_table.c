@@ -185,6 +185,7 @@ static size_t read_units(struct fa_gate_table *t, struct fa_gate_unit *units, in
 			                            .build = s->build,
 			                            .jobs = s->jobs,
 			                            .expect_s = s->expect_s,
+			                            .priority = s->priority,
 			                            .expect_mib = s->expect_mib,
 			                            .rss_mib = s->rss_mib,
 			                            .waited_s = now - s->since,

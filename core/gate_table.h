@@ -17,7 +17,7 @@ struct fa_gate_slot {
 	uint32_t alone;
 	int32_t jobs;
 	uint64_t build;
-	double expect_s;
+	double expect_s, priority;
 	int64_t expect_mib;
 	int64_t rss_mib;
 	double since; /* CLOCK_BOOTTIME seconds: waiting or running since */

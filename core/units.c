@@ -67,6 +67,7 @@ void fa_units_set(struct fa_units *u, const struct fa_strv *names, const struct 
 	for (size_t i = 0; i < u->n; i++) {
 		u->v[i].name = fa_strdup(names->v[i]);
 		expect(&u->v[i], names, shipped, measured);
+		u->v[i].priority = u->v[i].expect_s;
 	}
 }
 
@@ -78,10 +79,24 @@ void fa_units_release(struct fa_units *u)
 	*u = (struct fa_units){ 0 };
 }
 
-void fa_units_print(const struct fa_units *u, struct fa_buf *out)
+static void set_priorities(struct fa_units *u, int jobs)
 {
+	struct fa_gate_unit *g = fa_calloc(u->n ? u->n : 1, sizeof(*g));
+
 	for (size_t i = 0; i < u->n; i++)
-		fa_buf_addf(out, "%s %.1f %lld\n", u->v[i].name, u->v[i].expect_s, (long long)u->v[i].expect_mib);
+		g[i].expect_s = u->v[i].expect_s;
+	fa_gate_order(g, u->n, jobs);
+	for (size_t i = 0; i < u->n; i++)
+		u->v[i].priority = g[i].priority;
+	free(g);
+}
+
+void fa_units_print(struct fa_units *u, int jobs, struct fa_buf *out)
+{
+	set_priorities(u, jobs);
+	for (size_t i = 0; i < u->n; i++)
+		fa_buf_addf(out, "%s %.1f %lld %.6f\n", u->v[i].name, u->v[i].expect_s, (long long)u->v[i].expect_mib,
+		            u->v[i].priority);
 }
 
 static struct fa_unit *unit(struct fa_units *u, const char *name)
@@ -197,6 +212,7 @@ double fa_units_left(const struct fa_units *u, double now, int jobs, int64_t mem
 		                                        : FA_GATE_WAITING;
 		g[i].expect_s = x->expect_s * speed;
 		g[i].expect_mib = x->expect_mib;
+		g[i].priority = x->priority * speed;
 		g[i].waited_s = x->state == FA_UNIT_RUNS ? now - x->began : 0;
 	}
 	left = fa_gate_simulate(g, u->n, jobs, memory_mib);

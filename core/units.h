@@ -15,6 +15,7 @@ struct fa_unit {
 	char *name;
 	double expect_s; /* before anything is known of this build's speed; 0: unknown */
 	int64_t expect_mib;
+	double priority;
 	enum { FA_UNIT_TO_DO, FA_UNIT_RUNS, FA_UNIT_DONE } state;
 	double began, took;
 };
@@ -32,8 +33,8 @@ void fa_units_set(struct fa_units *u, const struct fa_strv *names, const struct 
                   const struct fa_json *measured);
 void fa_units_release(struct fa_units *u);
 
-/* "name seconds MiB" lines, as the gate reads them. */
-void fa_units_print(const struct fa_units *u, struct fa_buf *out);
+/* "name seconds MiB priority" lines, as the gate reads them; the priorities are those for so many places. */
+void fa_units_print(struct fa_units *u, int jobs, struct fa_buf *out);
 
 void fa_units_begin(struct fa_units *u, const char *name, double now);
 void fa_units_again(struct fa_units *u, const char *name); /* it will be run once more */

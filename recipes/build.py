@@ -141,10 +141,7 @@ def rewrite_nvcc(flags, job):
             out.append(flag)
     for arch in job["archs"]:
         out += ["-gencode", "arch=compute_%s,code=sm_%s" % (arch, arch)]
-    out += ["--threads", str(job.get("threads") or 1)]
-    if job.get("split_compile"):
-        out.append("-split-compile=%d" % job["split_compile"])
-    return out
+    return out + ["--threads", "1"]
 
 
 def narrow(real, job, note):
@@ -161,7 +158,8 @@ def narrow(real, job, note):
         kw["include_dirs"] = work.include_dirs + list(kw.get("include_dirs") or [])
         kw["extra_link_args"] = list(kw.get("extra_link_args") or []) + ["-Wl,-s"] + (job.get("link_args") or [])
         note.update(work.record, sources=work.sources)
-        tell(units=[units.unit_name(s) for s in work.sources], left_out=len(work.left_out), switches=work.defines)
+        tell(units=[units.unit_name(s) for s in work.sources], expect=work.expect, left_out=len(work.left_out),
+             switches=work.defines)
         return real(name, work.sources, *args[2:], **kw)
 
     return extension
@@ -208,6 +206,8 @@ def run_setup(job, note, real_torch):
 
     version, cuda = nvcc_version(job["nvcc_path"])
     job["torch_folder"] = folder
+    job["can_split_compile"] = "--split-compile" in subprocess.run(
+        [job["nvcc_path"], "--help"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True).stdout
     job["label"] = label(job, torch.__version__, cuda)
     job["work"] = os.path.join(job["build"], job["label"])
     os.environ["FLASH_ATTN_LOCAL_VERSION"] = job["label"]

@@ -149,7 +149,7 @@ class Work:
         rest = [s for s in sources if not UNIT.search(s)]
         self.entry = [s for s in rest if s.endswith("flash_api.cpp")]
         self.shadow = False
-        self.divided = []
+        self.divided, self.expect = [], {}
         if self.profile.full or not cuda or not self.entry:
             self.sources = list(sources)
             self.describe([])
@@ -212,13 +212,35 @@ class Work:
     # ---- finer units
 
     def divide(self, kept):
-        """Worth its cost (a part reads the headers again) only where one unit would keep the other cores waiting."""
+        """Parts of long units, where one unit would keep the other cores waiting. A part reads the headers again: each further
+        division must bring the end of the whole build nearer."""
         self.table = json.loads(read(os.path.join(HOME, "parts.json")))
-        expected = self.job.get("expected") or {}
-        seconds = {u.name: (expected.get(u.name) or [self.table["usual_s"]])[0] for u in kept}
-        fair = sum(seconds.values()) / max(1, self.job.get("cores") or 1)
-        for unit in kept:
-            self.sources += self.parts_of(unit, seconds[unit.name] > self.table["worth"] * fair)
+        plans = [Plan(self, u) for u in kept]
+        cores = max(1, int(self.job.get("cores") or 1))
+        end = makespan(plans, cores)
+        while True:
+            longest = max(plans, key=lambda p: (p.level + 1 < len(p.levels), p.seconds()))
+            if longest.level + 1 >= len(longest.levels):
+                break
+            longest.level += 1
+            shorter = makespan(plans, cores)
+            if shorter >= end * 0.98:
+                longest.level -= 1
+                longest.levels = longest.levels[:longest.level + 1]
+            else:
+                end = shorter
+        for p in plans:
+            files = self.write_parts(p)
+            self.sources += files
+            for f in files:
+                self.expect[unit_name(f)] = [round(p.seconds(), 1), p.peak]
+        self.threads(cores, len(self.sources))
+
+    def threads(self, cores, units):
+        """Cores that no unit would use help the optimiser of each; four do about all that can be done so."""
+        share = min(4, cores // max(1, units))
+        if share > 1 and self.job.get("can_split_compile"):
+            self.nvcc.append("-split-compile=%d" % share)
 
     def switches(self, unit):
         """constant -> (macro, condition) of the launch template; conditions that can be asked outside name `params` only."""
@@ -234,11 +256,11 @@ class Work:
                 found[constant] = (macro, None)
         return found
 
-    def settings(self, unit, switches):
-        """The parts of this unit: [{constant: value}], those of switched-off features taken out, or [] for no division."""
+    def settings(self, rows, switches):
+        """The parts: [{constant: value}], those of switched-off features taken out, or [] for no division."""
         off = {FEATURES[word][1] for word in self.switched}
         out = []
-        for row in self.table["parts"].get(unit.kind, []):
+        for row in rows:
             if any(constant in off and value for constant, value in row.items()):
                 continue
             row = {c: v for c, v in row.items() if c not in off}
@@ -262,22 +284,18 @@ class Work:
                            .replace("Is_causal", str(unit.causal).lower()))
         return out
 
-    def parts_of(self, unit, worth):
-        if not unit.space or not unit.header:
-            return [unit.source]
-        switches = self.switches(unit)
-        parts, dead = self.settings(unit, switches) if worth else [], self.dead(unit)
+    def write_parts(self, plan):
+        unit, parts, dead = plan.unit, plan.levels[plan.level], plan.dead
         if not parts and not dead:
             return [unit.source]
         files = []
         for number, row in enumerate(parts or [{}]):
-            name = unit.name + (".%d" % (number + 1) if parts else ".1")
-            path = os.path.join(self.generated, name + ".cu")
-            space = "%s::part_%s" % ("flash", "_".join(c.lower() if v else "no_" + c.lower() for c, v in row.items()))
-            write_if_changed(path, self.part_text(unit, row, switches, dead, space if parts else None))
+            path = os.path.join(self.generated, "%s.%d.cu" % (unit.name, number + 1))
+            space = "flash::part_" + "_".join(c.lower() if v else "no_" + c.lower() for c, v in row.items())
+            write_if_changed(path, self.part_text(unit, row, plan.switches, dead, space if parts else None))
             files.append(path)
             if parts:
-                self.divided.append((unit, row, space, switches))
+                self.divided.append((unit, row, space, plan.switches))
         return files
 
     def part_text(self, unit, row, switches, dead, space):
@@ -377,8 +395,9 @@ class Work:
 
     def order(self, sources):
         """Longest first: the build system starts them in this order, the gate keeps it."""
-        expected = self.job.get("expected") or {}
-        return sorted(sources, key=lambda s: -(expected.get(unit_name(s)) or [0])[0])
+        for s in sources:
+            self.expect.setdefault(unit_name(s), self.table["others"].get(unit_name(s)) or self.table["others"]["*"])
+        return sorted(sources, key=lambda s: -self.expect[unit_name(s)][0])
 
     def describe(self, kept):
         p = self.profile
@@ -388,6 +407,40 @@ class Work:
                                                                      if p.keeps_feature(f)],
                        "defines": self.defines, "units": len(self.sources), "torch_free_kernels": self.shadow,
                        "divided": len({d[0].name for d in self.divided})}
+
+
+class Plan:
+    """How one unit may be divided, and what that would take."""
+
+    def __init__(self, work, unit):
+        self.unit, self.level, self.levels, self.dead, self.switches = unit, 0, [[]], [], {}
+        row = (work.job.get("expected") or {}).get(unit.name)
+        table = work.table
+        if unit.space and unit.header:
+            self.switches, self.dead = work.switches(unit), work.dead(unit)
+            for rows in table["parts"].get(unit.kind, []):
+                parts = work.settings(rows, self.switches)
+                if parts and len(parts) > len(self.levels[-1]):
+                    self.levels.append(parts)
+        self.peak = row[1] if row else table["usual_mib"]
+        self.base = table["base_s"][unit.kind]
+        rest = max(0, (row[0] if row else table["usual_s"]) - self.base)
+        lean = len([f for f in work.switched if f in EXTRAS]) / len(EXTRAS)
+        self.rest = rest * (table["dead"] if self.dead else 1) * (1 - (1 - table["lean"]) * lean)
+
+    def seconds(self):
+        """Of its longest part."""
+        return self.base + self.rest / max(1, len(self.levels[self.level]))
+
+
+def makespan(plans, cores):
+    """When the last part ends, longest first on so many cores."""
+    ends = [0.0] * cores
+    for p in sorted(plans, key=lambda p: -p.seconds()):
+        for _ in range(max(1, len(p.levels[p.level]))):
+            k = ends.index(min(ends))
+            ends[k] += p.seconds()
+    return max(ends)
 
 
 class Like:
