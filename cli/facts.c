@@ -33,23 +33,31 @@ done:
 	return rc;
 }
 
+static int record_machine(struct fa_facts *f, const struct fa_sys *real, const char *env, const char *dir, struct fa_err *err)
+{
+	struct fa_sys recorder;
+	int rc;
+
+	if (fa_sys_record(&recorder, real, dir, err) < 0)
+		return -1;
+	fa_detect(f, &recorder, env);
+	rc = fa_sys_recorded(&recorder, err);
+	fa_sys_close(&recorder);
+	return rc;
+}
+
 static int this_machine(struct fa_facts *f, const char *env, const char *record_dir, struct fa_err *err)
 {
-	struct fa_sys real, recorder;
+	struct fa_sys real;
+	int rc = 0;
 
 	fa_sys_real(&real);
-	if (!record_dir) {
+	if (record_dir)
+		rc = record_machine(f, &real, env, record_dir, err);
+	else
 		fa_detect(f, &real, env);
-	} else {
-		if (fa_sys_record(&recorder, &real, record_dir, err) < 0) {
-			fa_sys_close(&real);
-			return -1;
-		}
-		fa_detect(f, &recorder, env);
-		fa_sys_close(&recorder);
-	}
 	fa_sys_close(&real);
-	return 0;
+	return rc;
 }
 
 int cli_facts(struct fa_facts *out, const struct cli *c, struct fa_err *err)
