@@ -71,6 +71,21 @@ static void end_line(struct fa_lines *l)
 {
 	give_line(l, 0);
 	l->number++;
+	l->has_cr = 0;
+}
+
+/* The text up to a line feed. What stands before a carriage return is given as a piece of its own, unless the line ends there. */
+static void add_row(struct fa_lines *l, const char *p, const char *stop)
+{
+	for (const char *cr; p < stop; p = cr + 1) {
+		if (l->has_cr)
+			give_line(l, 0);
+		cr = memchr(p, '\r', (size_t)(stop - p));
+		l->has_cr = cr != NULL;
+		add_piece(l, p, (size_t)((cr ? cr : stop) - p));
+		if (!cr)
+			return;
+	}
 }
 
 static void add_bytes(struct fa_lines *l, const char *p, size_t len)
@@ -78,14 +93,9 @@ static void add_bytes(struct fa_lines *l, const char *p, size_t len)
 	const char *end = p + len;
 
 	while (p < end) {
-		const char *nl = memchr(p, '\n', (size_t)(end - p)), *stop = nl ? nl : end;
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
 
-		for (const char *cr; (cr = memchr(p, '\r', (size_t)(stop - p))); p = cr + 1) {
-			add_piece(l, p, (size_t)(cr - p));
-			if (cr + 1 < stop)
-				give_line(l, 0);
-		}
-		add_piece(l, p, (size_t)(stop - p));
+		add_row(l, p, nl ? nl : end);
 		if (nl)
 			end_line(l);
 		p = nl ? nl + 1 : end;

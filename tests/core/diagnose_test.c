@@ -1,0 +1,250 @@
+/* Every block of tests/diagnose/ is a test: facts and a log go in, the first cause must be the one named. */
+#include "buf.h"
+#include "diagnose.h"
+#include "file.h"
+#include "json.h"
+#include "matrix.h"
+#include "scan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct fa_matrix *matrix;
+
+struct diagnose_case {
+	char *name;
+	char *cause; /* "none": nothing may be accused; ID@LINE: the evidence is there */
+	struct fa_facts facts;
+	struct fa_buf log;
+};
+
+static int open_matrix(void **state)
+{
+	struct fa_err err = FA_ERR_INIT;
+
+	(void)state;
+	if (fa_matrix_open(&matrix, &err) < 0) {
+		fprintf(stderr, "%s\n", err.text);
+		return -1;
+	}
+	return 0;
+}
+
+static int close_matrix(void **state)
+{
+	(void)state;
+	fa_matrix_close(matrix);
+	return 0;
+}
+
+static void first_cause_is_right(void **state)
+{
+	struct diagnose_case *c = *state;
+	struct fa_diagnosis d;
+	struct fa_err err = FA_ERR_INIT;
+	char found[256], *at;
+
+	if (fa_diagnose_text(&d, fa_buf_str(&c->log), c->log.len, &c->facts, matrix, &err) < 0)
+		fail_msg("%s", err.text);
+	snprintf(found, sizeof(found), "%s",
+	         d.n_causes                                   ? d.causes[0].id
+	         : d.n_noise && strcmp(c->cause, "none") != 0 ? d.noise[0].id
+	                                                      : "none");
+	at = strchr(c->cause, '@');
+	if (at && d.n_causes)
+		snprintf(found + strlen(found), sizeof(found) - strlen(found), "@%zu", d.causes[0].evidence[0].line);
+	fa_diagnosis_release(&d);
+	assert_string_equal(c->cause, found);
+}
+
+static void line_to_case(struct diagnose_case *c, const char *line, size_t len)
+{
+	struct fa_err err = FA_ERR_INIT;
+	char *assignment;
+
+	if (len < 2 || memcmp(line, "@ ", 2) != 0 || c->log.len) {
+		fa_buf_add(&c->log, line, len);
+		fa_buf_addc(&c->log, '\n');
+		return;
+	}
+	assignment = fa_strndup(line + 2, len - 2);
+	if (fa_facts_assign(&c->facts, assignment, &err) < 0) {
+		fprintf(stderr, "%s: %s\n", c->name, err.text);
+		exit(1);
+	}
+	free(assignment);
+}
+
+static size_t read_cases(struct diagnose_case **out, const char *path)
+{
+	struct fa_buf text = FA_BUF_INIT;
+	struct fa_err err = FA_ERR_INIT;
+	struct diagnose_case *cases = NULL;
+	size_t n = 0;
+
+	if (fa_file_read(&text, path, FA_FILE_MAX, &err) < 0) {
+		fprintf(stderr, "%s\n", err.text);
+		exit(1);
+	}
+	for (const char *p = fa_buf_str(&text); *p;) {
+		size_t len = strcspn(p, "\n");
+		char name[128], cause[128];
+
+		if (len < 128 && sscanf(p, "== %127s %127s", name, cause) == 2) {
+			cases = fa_realloc(cases, n + 1, sizeof(*cases));
+			cases[n++] = (struct diagnose_case){ .name = fa_strdup(name), .cause = fa_strdup(cause) };
+		} else if (n) {
+			line_to_case(&cases[n - 1], p, len);
+		}
+		p += len + (p[len] == '\n');
+	}
+	fa_buf_release(&text);
+	*out = cases;
+	return n;
+}
+
+static void release_cases(struct diagnose_case *cases, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(cases[i].name);
+		free(cases[i].cause);
+		fa_facts_release(&cases[i].facts);
+		fa_buf_release(&cases[i].log);
+	}
+	free(cases);
+}
+
+static int run_cases(const char *path)
+{
+	struct diagnose_case *cases;
+	size_t n = read_cases(&cases, path);
+	struct CMUnitTest *tests = fa_calloc(n, sizeof(*tests));
+	int failed;
+
+	for (size_t i = 0; i < n; i++) {
+		tests[i].name = cases[i].name;
+		tests[i].test_func = first_cause_is_right;
+		tests[i].initial_state = &cases[i];
+	}
+	failed = _cmocka_run_group_tests(path, tests, n, open_matrix, close_matrix);
+	release_cases(cases, n);
+	free(tests);
+	return failed;
+}
+
+/* ---- the reader of lines */
+
+static void collect(void *ctx, size_t number, const char *text, size_t len)
+{
+	fa_buf_addf(ctx, "%zu:%.*s|", number, (int)len, text);
+}
+
+/* Whole, and cut in two at every place: the same lines. The encoding is told by the first bytes, so those stay together. */
+static void expect_lines(const char *data, size_t len, const char *expected)
+{
+	for (size_t cut = 8; cut <= len; cut++) {
+		struct fa_buf out = FA_BUF_INIT;
+		struct fa_lines lines;
+
+		fa_lines_init(&lines, collect, &out);
+		fa_lines_add(&lines, data, cut);
+		fa_lines_add(&lines, data + cut, len - cut);
+		fa_lines_end(&lines);
+		assert_string_equal(expected, fa_buf_str(&out));
+		fa_buf_release(&out);
+	}
+}
+
+static void lines_are_counted_as_an_editor_does(void **state)
+{
+	static const char text[] = "one\r\ntwo\n\nfour";
+
+	(void)state;
+	expect_lines(text, sizeof(text) - 1, "1:one|2:two|4:four|");
+}
+
+static void colours_and_progress_bars_are_dropped(void **state)
+{
+	static const char text[] = "\033[31mred\033[0m x\n 10 %\r 90 %\rdone\n";
+
+	(void)state;
+	expect_lines(text, sizeof(text) - 1, "1:red x|2: 10 %|2: 90 %|2:done|");
+}
+
+static void utf16_of_powershell_is_read(void **state)
+{
+	static const char text[] = "\xff\xfe"
+	                           "e\0r\0r\0\n\0"
+	                           "o\0k\0";
+
+	(void)state;
+	expect_lines(text, sizeof(text) - 1, "1:err|2:ok|");
+}
+
+static void a_long_line_comes_in_pieces_that_overlap(void **state)
+{
+	char *line = fa_calloc(200001, 1);
+	struct fa_diagnosis d;
+	struct fa_err err = FA_ERR_INIT;
+
+	(void)state;
+	memset(line, 'x', 200000);
+	memcpy(line + FA_LINES_MAX - 10, " nvcc error : 'cicc' died due to signal 9 ", 42);
+	assert_int_equal(0, fa_diagnose_text(&d, line, 200000, NULL, matrix, &err));
+	assert_int_equal(1, d.n_causes > 0);
+	assert_string_equal("oom_compile", d.causes[0].id);
+	fa_diagnosis_release(&d);
+	free(line);
+}
+
+static void note_hit(void *ctx, size_t word, size_t end)
+{
+	fa_buf_addf(ctx, "%zu@%zu ", word, end);
+}
+
+static void words_are_found_inside_one_another(void **state)
+{
+	static const char *const words[] = { "killed", "oom killed", "ill" };
+	struct fa_words *w = fa_words_new(words, 3);
+	struct fa_buf out = FA_BUF_INIT;
+
+	(void)state;
+	fa_words_find(w, "OOM Killed", 10, note_hit, &out);
+	assert_string_equal("2@8 1@10 0@10 ", fa_buf_str(&out));
+	fa_buf_release(&out);
+	fa_words_free(w);
+}
+
+static void a_missing_file_is_named(void **state)
+{
+	struct fa_diagnosis d;
+	struct fa_err err = FA_ERR_INIT;
+
+	(void)state;
+	assert_int_equal(-1, fa_diagnose_file(&d, "/nowhere/build.log", NULL, matrix, &err));
+	assert_int_equal(FA_USAGE, err.status);
+	assert_non_null(strstr(err.text, "/nowhere/build.log"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_are_counted_as_an_editor_does),
+		cmocka_unit_test(colours_and_progress_bars_are_dropped),
+		cmocka_unit_test(utf16_of_powershell_is_read),
+		cmocka_unit_test(a_long_line_comes_in_pieces_that_overlap),
+		cmocka_unit_test(words_are_found_inside_one_another),
+		cmocka_unit_test(a_missing_file_is_named),
+	};
+	int failed = cmocka_run_group_tests_name("diagnose", tests, open_matrix, close_matrix);
+
+	failed += run_cases("tests/diagnose/reports.cases");
+	return failed ? 1 : 0;
+}
