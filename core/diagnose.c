@@ -20,7 +20,6 @@ enum {
 	WINDOW = 1500,     /* bytes either side of a word that its pattern may look at */
 	TRIES_MAX = 20000, /* patterns tried for one signal: a hostile log ends here */
 	TEXT_MAX = 400,
-	UNKNOWN_KEPT = 5,
 	MATCHES = 2,
 };
 
@@ -53,8 +52,8 @@ struct reading {
 	const char *line;
 	size_t len, number;
 	size_t n_unknown;
-	/* values that rules may ask for besides signals and facts */
-	struct fa_strv gpu_arch, gpu_vendor, names, values;
+	struct fa_strv names; /* what rules may ask for */
+	char **values;        /* [name]: NULL unknown */
 };
 
 /* ---- signals from the table */
@@ -154,7 +153,7 @@ static void on_line(void *ctx, size_t number, const char *text, size_t len)
 	fa_words_find(r->words, text, len, on_word, r);
 }
 
-/* ---- what the rules may ask for */
+/* ---- what the rules may ask for: facts, the signals, and a few values worked out of both. One table of names, one of values. */
 
 static struct signal *find_signal(const struct reading *r, const char *id)
 {
@@ -164,36 +163,64 @@ static struct signal *find_signal(const struct reading *r, const char *id)
 	return NULL;
 }
 
-static const char *signal_value(const struct reading *r, const char *id)
+/* NULL and "" are both "unknown" here: a rule asks whether there is something to compare. */
+static void define(struct reading *r, const char *name, char *value)
 {
-	const struct signal *s = find_signal(r, id);
-
-	if (!s || !s->n_hits)
-		return NULL;
-	return s->hits[0].value ? s->hits[0].value : s->hits[0].text;
-}
-
-static void derive(struct reading *r, const char *name, const char *value)
-{
-	fa_strv_push(&r->names, name);
-	fa_strv_push(&r->values, value ? value : "");
-}
-
-static const char *derived(const struct reading *r, const char *name, bool *there)
-{
-	*there = false;
-	for (size_t i = 0; i < r->names.n; i++) {
-		if (strcmp(r->names.v[i], name) != 0)
-			continue;
-		*there = true;
-		return r->values.v[i][0] ? r->values.v[i] : NULL;
+	if (value && !value[0]) {
+		free(value);
+		value = NULL;
 	}
-	return NULL;
+	fa_strv_push(&r->names, name);
+	r->values = fa_realloc(r->values, r->names.n, sizeof(*r->values));
+	r->values[r->names.n - 1] = value;
 }
 
-static const char *fact_text(const struct reading *r, enum fa_fact id)
+static int find_name(void *ctx, const char *name, size_t len)
 {
-	return r->facts && fa_facts_has(r->facts, id) ? fa_facts_text(r->facts, id) : NULL;
+	const struct reading *r = ctx;
+
+	for (size_t i = 0; i < r->names.n; i++)
+		if (strlen(r->names.v[i]) == len && !memcmp(r->names.v[i], name, len))
+			return (int)i;
+	return -1;
+}
+
+static const char *value_of(const struct reading *r, const char *name, size_t len)
+{
+	int i = find_name((void *)(uintptr_t)r, name, len);
+
+	return i < 0 ? NULL : r->values[i];
+}
+
+static const char *value(const struct reading *r, const char *name)
+{
+	return value_of(r, name, strlen(name));
+}
+
+static char *fact_value(const struct fa_facts *f, enum fa_fact id)
+{
+	if (!f || !f->v[id].known)
+		return NULL;
+	switch (fa_fact_type(id)) {
+	case FA_FACT_TEXT: return fa_strdup(fa_facts_text(f, id));
+	case FA_FACT_BOOL: return fa_strdup(fa_facts_is(f, id) ? "true" : "false");
+	case FA_FACT_LIST: return fa_strv_join(&f->v[id].list, ",");
+	case FA_FACT_NUMBER: break;
+	}
+	return fa_strf("%lld", (long long)f->v[id].number);
+}
+
+static char *gpu_values(const struct fa_facts *f, bool arch)
+{
+	struct fa_strv all = FA_STRV_INIT;
+	char *joined;
+
+	for (size_t i = 0; f && i < f->n_gpus; i++)
+		if (arch ? f->gpus[i].arch : f->gpus[i].vendor)
+			fa_strv_push(&all, arch ? f->gpus[i].arch : f->gpus[i].vendor);
+	joined = fa_strv_join(&all, ",");
+	fa_strv_release(&all);
+	return joined;
 }
 
 static const char *cuda_toolkit(const struct fa_facts *f)
@@ -204,91 +231,68 @@ static const char *cuda_toolkit(const struct fa_facts *f)
 	return NULL;
 }
 
-static bool heads_differ(const char *a, const char *b, int parts)
+/* "yes" when both are known and differ in their first `parts` numbers. */
+static char *differ(const char *a, const char *b, int parts)
 {
-	char *x = fa_version_head(a, parts), *y = fa_version_head(b, parts);
-	bool differ = strcmp(x, y) != 0;
+	char *x = a ? fa_version_head(a, parts) : NULL, *y = b ? fa_version_head(b, parts) : NULL;
+	char *answer = x && y && strcmp(x, y) != 0 ? fa_strdup("yes") : NULL;
 
 	free(x);
 	free(y);
-	return differ;
+	return answer;
 }
 
-/* Comparisons of two unknowns that a rule of the form `fact op value` cannot say. */
-static void derive_values(struct reading *r)
+static char *real_error(const struct reading *r)
 {
-	const char *log_torch = signal_value(r, "log_torch"), *torch = fact_text(r, FA_FACT_TORCH);
-	const char *toolkit = cuda_toolkit(r->facts), *torch_cuda = fact_text(r, FA_FACT_TORCH_CUDA);
-	bool error = false;
-
-	for (size_t i = 0; r->facts && i < r->facts->n_gpus; i++) {
-		if (r->facts->gpus[i].arch)
-			fa_strv_push(&r->gpu_arch, r->facts->gpus[i].arch);
-		if (r->facts->gpus[i].vendor)
-			fa_strv_push(&r->gpu_vendor, r->facts->gpus[i].vendor);
-	}
 	for (size_t i = 0; i < r->n_signals; i++)
-		error = error || (r->signals[i].n_hits && r->signals[i].kind && !strcmp(r->signals[i].kind, "error"));
-	derive(r, "real_error", error ? "yes" : NULL);
-	derive(r, "cuda_toolkit", toolkit);
-	derive(r, "any_torch", log_torch ? log_torch : torch);
-	derive(r, "log_torch_differs", log_torch && torch && heads_differ(log_torch, torch, 3) ? "yes" : NULL);
-	derive(r, "toolkit_major_differs", toolkit && torch_cuda && heads_differ(toolkit, torch_cuda, 1) ? "yes" : NULL);
-	derive(r, "gpu_sm", r->gpu_arch.n ? r->gpu_arch.v[0] : NULL);
+		if (r->signals[i].n_hits && r->signals[i].kind && !strcmp(r->signals[i].kind, "error"))
+			return fa_strdup("yes");
+	return NULL;
 }
-
-static bool look_up(void *ctx, const char *name, const char **value, const struct fa_strv **list);
 
 /* Rows of "values": a name for what a pattern finds in another value ("torch_is_cpu" in "2.9.1+cpu"). */
-static int derive_by_pattern(struct reading *r, const struct fa_json *row, struct fa_err *err)
+static int define_by_pattern(struct reading *r, const struct fa_json *row, struct fa_err *err)
 {
 	const char *name = fa_json_get_string(row, "name"), *of = fa_json_get_string(row, "of");
-	const char *pattern = fa_json_get_string(row, "pattern"), *value = NULL;
-	const struct fa_strv *list = NULL;
+	const char *pattern = fa_json_get_string(row, "pattern"), *text;
 	regmatch_t m[MATCHES];
 	char *found = NULL;
 	regex_t re;
 
 	if (!name || !of || !pattern || regcomp(&re, pattern, REG_EXTENDED | REG_ICASE) != 0)
 		return fa_err_set(err, FA_INTERNAL, "matrix/causes.json: a value without name, of or a good pattern");
-	look_up(r, of, &value, &list);
-	if (value && regexec(&re, value, MATCHES, m, 0) == 0 && m[1].rm_so >= 0)
-		found = fa_strndup(value + m[1].rm_so, (size_t)(m[1].rm_eo - m[1].rm_so));
+	text = value(r, of);
+	if (text && regexec(&re, text, MATCHES, m, 0) == 0 && m[1].rm_so >= 0)
+		found = fa_strndup(text + m[1].rm_so, (size_t)(m[1].rm_eo - m[1].rm_so));
 	regfree(&re);
-	derive(r, name, found);
-	free(found);
+	define(r, name, found);
 	return 0;
 }
 
-static bool look_up(void *ctx, const char *name, const char **value, const struct fa_strv **list)
+static int define_all(struct reading *r, struct fa_err *err)
 {
-	const struct reading *r = ctx;
-	enum fa_fact id;
-	bool there;
+	const char *torch;
 
-	*value = derived(r, name, &there);
-	if (there)
-		return true;
-	if (find_signal(r, name)) {
-		*value = signal_value(r, name);
-		return true;
+	for (int i = 0; i < FA_FACT_COUNT; i++)
+		define(r, fa_fact_key((enum fa_fact)i), fact_value(r->facts, (enum fa_fact)i));
+	for (size_t i = 0; i < r->n_signals; i++) {
+		const struct signal *s = &r->signals[i];
+
+		define(r, s->id, !s->n_hits ? NULL : fa_strdup(s->hits[0].value ? s->hits[0].value : s->hits[0].text));
 	}
-	if (!strcmp(name, "gpu_arch") || !strcmp(name, "gpu_vendor")) {
-		*list = !strcmp(name, "gpu_arch") ? &r->gpu_arch : &r->gpu_vendor;
-		*value = (*list)->n ? (*list)->v[0] : NULL;
-		return true;
-	}
-	if (fa_fact_find(&id, name) < 0)
-		return false;
-	if (!r->facts || !r->facts->v[id].known)
-		return true;
-	switch (fa_fact_type(id)) {
-	case FA_FACT_TEXT: *value = fa_facts_text(r->facts, id); break;
-	case FA_FACT_BOOL: *value = fa_facts_is(r->facts, id) ? "true" : "false"; break;
-	case FA_FACT_LIST: *list = &r->facts->v[id].list; break;
-	case FA_FACT_NUMBER: break;
-	}
-	return true;
+	torch = value(r, "log_torch") ? value(r, "log_torch") : value(r, "torch");
+	define(r, "any_torch", fa_strdup(torch));
+	define(r, "log_torch_differs", differ(value(r, "log_torch"), value(r, "torch"), 3));
+	define(r, "cuda_toolkit", fa_strdup(cuda_toolkit(r->facts)));
+	define(r, "toolkit_major_differs", differ(cuda_toolkit(r->facts), value(r, "torch_cuda"), 1));
+	define(r, "gpu_arch", gpu_values(r->facts, true));
+	define(r, "gpu_vendor", gpu_values(r->facts, false));
+	define(r, "gpu_sm", r->facts && r->facts->n_gpus ? fa_strdup(r->facts->gpus[0].arch) : NULL);
+	define(r, "real_error", real_error(r));
+	fa_json_each (row, fa_json_get(r->table, "values"))
+		if (define_by_pattern(r, row, err) < 0)
+			return -1;
+	return 0;
 }
 
 /* ---- causes */
@@ -299,22 +303,18 @@ static char *fill(const struct reading *r, const char *template)
 	struct fa_buf b = FA_BUF_INIT;
 
 	for (const char *p = template; *p; p++) {
-		const char *close = p[0] == '$' && p[1] == '{' ? strchr(p, '}') : NULL, *value = NULL;
-		const struct fa_strv *list = NULL;
-		char *name;
+		const char *close = p[0] == '$' && p[1] == '{' ? strchr(p, '}') : NULL, *text;
 
 		if (!close) {
 			fa_buf_addc(&b, *p);
 			continue;
 		}
-		name = fa_strndup(p + 2, (size_t)(close - p - 2));
-		look_up((void *)(uintptr_t)r, name, &value, &list);
-		free(name);
-		if (!value) {
+		text = value_of(r, p + 2, (size_t)(close - p - 2));
+		if (!text) {
 			fa_buf_release(&b);
 			return NULL;
 		}
-		fa_buf_adds(&b, value);
+		fa_buf_adds(&b, text);
 		p = close;
 	}
 	return fa_buf_detach(&b);
@@ -322,12 +322,12 @@ static char *fill(const struct reading *r, const char *template)
 
 static int holds(const struct reading *r, const char *rule, bool *yes, struct fa_err *err)
 {
-	const struct fa_scope scope = { look_up, (void *)(uintptr_t)r };
-	struct fa_verdict v;
+	struct fa_rule compiled;
 
-	if (fa_rule_eval(&v, rule, &scope, err) < 0)
+	if (fa_rule_compile(&compiled, rule, find_name, (void *)(uintptr_t)r, err) < 0)
 		return -1;
-	*yes = v.truth == FA_TRUE;
+	*yes = fa_rule_test(&compiled, (const char *const *)r->values, NULL) == FA_TRUE;
+	fa_rule_release(&compiled);
 	return 0;
 }
 
@@ -468,10 +468,8 @@ static int name_causes(struct fa_diagnosis *out, struct reading *r, struct fa_er
 {
 	const struct signal *error = find_signal(r, "any_error");
 
-	derive_values(r);
-	fa_json_each (row, fa_json_get(r->table, "values"))
-		if (derive_by_pattern(r, row, err) < 0)
-			return -1;
+	if (define_all(r, err) < 0)
+		return -1;
 	fa_json_each (row, fa_json_get(r->table, "causes"))
 		if (try_cause(out, r, row, err) < 0)
 			return -1;
@@ -501,10 +499,10 @@ static void reading_release(struct reading *r)
 	free(r->signals);
 	free(r->signal_of);
 	fa_words_free(r->words);
-	fa_strv_release(&r->gpu_arch);
-	fa_strv_release(&r->gpu_vendor);
+	for (size_t i = 0; i < r->names.n; i++)
+		free(r->values[i]);
+	free(r->values);
 	fa_strv_release(&r->names);
-	fa_strv_release(&r->values);
 }
 
 static int read_all(struct fa_lines *lines, int fd, const char *path, struct fa_err *err)
