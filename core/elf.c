@@ -705,7 +705,7 @@ size_t fa_elf_gpu_code(const struct fa_elf *e, struct fa_elf_gpu **out)
 	if (index >= e->shnum)
 		return 0;
 	names = section(e, index);
-	if (names.sh_type == SHT_NOBITS)
+	if (names.sh_type != SHT_STRTAB)
 		return 0;
 	for (uint64_t i = 0; i < e->shnum; i++) {
 		Elf64_Shdr s = section(e, i);
