@@ -1,0 +1,1 @@
+"""Parts of recipes/verify.py. Everything that imports torch is imported by the worker only, never by the supervisor."""

@@ -1,0 +1,183 @@
+"""The lines of Flash-Attention behind one interface: where a line is imported from, what its functions are called, what their
+arguments are called, what a build of it lacks. No torch here."""
+
+import importlib
+import importlib.metadata
+import inspect
+import json
+import re
+
+LINES = {
+    "fa2": {
+        "title": "FA2",
+        "packages": ["flash-attn"],
+        "modules": ["flash_attn"],
+        "extensions": ["flash_attn_2_cuda"],
+        "dtypes": ["fp16", "bf16"],
+        "head_dims": [32, 64, 96, 128, 192, 256],
+        "any_head_dim": True,   # smaller ones are padded up to the next
+    },
+    "fa3": {
+        "title": "FA3",
+        "packages": ["flash-attn-3", "tokenspeed-fa3", "fa3-fwd"],
+        "modules": ["flash_attn_interface", "flash_attn_3.flash_attn_interface", "fa3_fwd_interface"],
+        "configs": ["flash_attn_config", "flash_attn_3.flash_attn_config", "fa3_fwd_config"],
+        "extensions": ["flash_attn_3._C", "fa3_fwd._C"],
+        "dtypes": ["fp16", "bf16"],
+        "head_dims": [64, 96, 128, 192, 256],
+        "any_head_dim": True,
+    },
+    "fa4": {
+        "title": "FA4",
+        "packages": ["flash-attn-4"],
+        "modules": ["flash_attn.cute"],
+        "extensions": [],
+        "dtypes": ["fp16", "bf16"],
+        "head_dims": [64, 128],
+        "any_head_dim": False,
+        "compiles_at_first_use": True,   # seconds for each new shape class: few cases
+        "no_window": (None, None),
+    },
+}
+
+# What a build says about a thing that was left out of it. Anything else that is raised is a fault.
+HONEST = re.compile(r"built without|does not support|do not support|don't support|not supported|only supports?|compiled without|"
+                    r"not compiled|not implemented|must be (?:at most|less than)", re.I)
+
+
+class NotThere(Exception):
+    """The line is not in this environment: a sentence."""
+
+
+def installed(line):
+    """The distribution that brings this line, None when there is none."""
+    for name in LINES[line]["packages"]:
+        try:
+            return importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+def profile_of(dist):
+    """What a build of ours says it holds (fainstall.json in dist-info); None: a whole build, or another's."""
+    text = dist.read_text("fainstall.json") if dist is not None else None
+    if not text:
+        return None
+    p = json.loads(text)
+    features = p.get("features", "all")
+    return {"name": p.get("profile", ""), "dtypes": p.get("dtypes") or [], "backward": bool(p.get("backward", True)),
+            "head_dims": [int(d) for d in p.get("head_dims") or []],
+            "features": None if features == "all" else list(features)}
+
+
+def profile_of_fa3(names):
+    """FA3's own note of its build flags: {'FLASHATTENTION_DISABLE_BACKWARD': True, …}."""
+    for name in names:
+        try:
+            flags = importlib.import_module(name).CONFIG["build_flags"]
+        except (ImportError, AttributeError, KeyError, TypeError):
+            continue
+        off = {k.split("DISABLE_", 1)[1] for k, v in flags.items() if "DISABLE_" in k and v}
+        dims = [d for d in LINES["fa3"]["head_dims"] if "HDIM%d" % d not in off]
+        features = [f for f, word in (("local", "LOCAL"), ("softcap", "SOFTCAP"), ("varlen", "VARLEN"), ("paged", "PAGEDKV"),
+                                      ("append", "APPENDKV"), ("split", "SPLIT")) if word not in off]
+        return {"name": "its own build flags", "dtypes": ["bf16"] + ([] if "FP16" in off else ["fp16"]),
+                "backward": "BACKWARD" not in off, "head_dims": dims, "features": features + ["unevenk"]}
+    return None
+
+
+class Line:
+    """One line, imported. `api` holds what its functions take; `profile` what its build holds (None: everything)."""
+
+    def __init__(self, name):
+        spec = LINES[name]
+        self.name, self.spec, self.title = name, spec, spec["title"]
+        self.module = self.find(spec["modules"])
+        self.version = getattr(self.module, "__version__", "")
+        self.dense = self.module.flash_attn_func
+        self.varlen = getattr(self.module, "flash_attn_varlen_func", None)
+        self.kvcache = getattr(self.module, "flash_attn_with_kvcache", None)
+        self.packed = {k: getattr(self.module, "flash_attn_%s_func" % k, None)
+                       for k in ("qkvpacked", "kvpacked", "varlen_qkvpacked", "varlen_kvpacked")}
+        self.no_window = spec.get("no_window", (-1, -1))
+        self.profile = profile_of(installed(name))
+        if self.profile is None and spec.get("configs"):
+            self.profile = profile_of_fa3(spec["configs"])
+        self.api = {f: f in self.arguments(self.dense) for f in
+                    ("dropout_p", "alibi_slopes", "softcap", "window_size", "deterministic", "return_attn_probs")}
+
+    @staticmethod
+    def find(names):
+        last = None
+        for name in names:
+            try:
+                return importlib.import_module(name)
+            except ModuleNotFoundError as e:
+                if e.name != name and not name.startswith(str(e.name) + "."):
+                    raise   # the package is there; something that it imports is not
+                last = e
+        raise NotThere(str(last))
+
+    @staticmethod
+    def arguments(function):
+        try:
+            return set(inspect.signature(function).parameters)
+        except (TypeError, ValueError):
+            return set()
+
+    def takes(self, feature):
+        """May a case use this feature at all, by the signatures of this release?"""
+        return {"alibi": self.api["alibi_slopes"], "softcap": self.api["softcap"], "window": self.api["window_size"],
+                "dropout": self.api["dropout_p"], "deterministic": self.api["deterministic"],
+                "lse": self.name == "fa2" and self.api["return_attn_probs"],
+                "varlen": self.varlen is not None, "kvcache": self.kvcache is not None}.get(feature, True)
+
+    def keywords(self, case, alibi=None):
+        """The arguments of a case by the names that this line gives them; unused ones are left out."""
+        kw = {"causal": bool(case.get("causal"))}
+        if case.get("window"):
+            left, right = case["window"]
+            kw["window_size"] = tuple(self.no_window[i] if w < 0 else w for i, w in enumerate((left, right)))
+        for key, name in (("softcap", "softcap"), ("scale", "softmax_scale"), ("dropout", "dropout_p")):
+            if case.get(key):
+                kw[name] = case[key]
+        if alibi is not None:
+            kw["alibi_slopes"] = alibi
+        if case.get("deterministic"):
+            kw["deterministic"] = True
+        return kw
+
+    @staticmethod
+    def first(result):
+        """Some releases return (out, lse), some out alone."""
+        return result[0] if isinstance(result, (tuple, list)) else result
+
+    def kernel_dim(self, d):
+        """The head dim of the kernel that serves d; 0: none."""
+        return next((k for k in self.spec["head_dims"] if k >= d), 0)
+
+    def lack(self, case):
+        """What this build left out that the case needs: a word or two; "" when it has all."""
+        p = self.profile
+        if p is None:
+            return ""
+        have = p["features"]
+        if p["dtypes"] and case["dtype"] not in p["dtypes"]:
+            return case["dtype"]
+        if self.name == "fa3":
+            if p["head_dims"] and case["d"] > max(p["head_dims"]):
+                return "head dim %d" % case["d"]
+        elif p["head_dims"] and self.kernel_dim(case["d"]) not in p["head_dims"]:
+            return "head dim %d" % case["d"]
+        if case.get("backward") and not p["backward"]:
+            return "backward"
+        if have is None:
+            return ""
+        wants = {"dropout": case.get("dropout"), "alibi": case.get("alibi"), "softcap": case.get("softcap"),
+                 "local": case.get("window"), "unevenk": case["d"] not in self.spec["head_dims"],
+                 "split": case.get("op") == "kvcache" and (case.get("append") or case.get("paged") or case.get("batch_idx"))}
+        if self.name == "fa3":
+            wants.pop("dropout"), wants.pop("alibi"), wants.pop("split")
+            wants.update(varlen="varlen" in case.get("op", ""), paged=case.get("paged"), append=case.get("append"))
+        return next((f for f, wanted in wants.items() if wanted and f not in have), "")
