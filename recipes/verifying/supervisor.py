@@ -1,6 +1,7 @@
 """Runs the stages: the first itself, the others in a worker that it watches. Prints what happens; decides the exit status."""
 
 import argparse
+import glob
 import json
 import os
 import re
@@ -134,6 +135,16 @@ class Book:
                 len(good), len(all_), worst, "; %d things left out of this build, each says so" % left if left else "",
                 "; %d not run" % skipped if skipped else "")
         return "; ".join(c["text"] for c in good)
+
+
+def program_environment():
+    """Programs of kernels/ find cuBLAS in the toolkit's folder or among the environment's nvidia wheels."""
+    env = dict(os.environ)
+    homes = [h for h in (env.get("CUDA_HOME"), env.get("CUDA_PATH"), "/usr/local/cuda") if h]
+    folders = [os.path.join(h, "lib64") for h in homes]
+    folders += [f for p in sys.path for f in glob.glob(os.path.join(p, "nvidia", "*", "lib"))]
+    env["LD_LIBRARY_PATH"] = os.pathsep.join([f for f in folders if os.path.isdir(f)] + [x for x in [env.get("LD_LIBRARY_PATH")] if x])
+    return env
 
 
 def worker_environment():
@@ -345,7 +356,7 @@ class Run:
         started = time.monotonic()
         try:
             p = subprocess.run([program] + (["--quick"] if self.o.mode == "quick" else []), capture_output=True, text=True, timeout=120,
-                               stdin=subprocess.DEVNULL, check=False)
+                               stdin=subprocess.DEVNULL, check=False, env=program_environment())
             rows = [json.loads(x) for x in p.stdout.splitlines() if x.startswith("{")]
         except (OSError, ValueError, subprocess.TimeoutExpired) as e:
             self.book.check("speed", "roofline", "not_run", "kernels/roofline: %s" % e, time.monotonic() - started)
