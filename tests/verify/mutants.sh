@@ -1,5 +1,5 @@
 #!/bin/bash
-# run [-j N] [NAME…]: verification against stand-ins with planted faults, on the CPU. PYTHON: an interpreter with torch.
+# mutants.sh [-j N] [NAME…]: verification against stand-ins with planted faults, on the CPU. PYTHON: an interpreter with torch.
 set -eu
 here=$(dirname "$0")
 PYTHON=${PYTHON:-python3}
