@@ -373,33 +373,9 @@ done:
 	return rc;
 }
 
-/* A target may begin with "..", as far up as the link lies deep; a ".." behind a name could go through another link. */
-static bool target_stays_inside(const char *name, const char *target)
-{
-	int depth = 0;
-	bool went_down = false;
-
-	for (const char *p = name; *p; p++)
-		depth += *p == '/';
-	if (!target[0] || target[0] == '/' || strlen(target) > MAX_NAME)
-		return false;
-	for (const char *p = target; *p;) {
-		size_t len = strcspn(p, "/");
-
-		if (len == 2 && !strncmp(p, "..", 2)) {
-			if (went_down || --depth < 0)
-				return false;
-		} else if (len && !(len == 1 && *p == '.')) {
-			went_down = true;
-		}
-		p += len + (p[len] == '/');
-	}
-	return true;
-}
-
 static int note_link(struct unpack *u, const char *name, const char *target, struct fa_err *err)
 {
-	if (!target || !target_stays_inside(name, target))
+	if (!target || !fa_path_link_stays_inside(name, target))
 		return refuse(u, name, "a link that leads out", err);
 	if (u->n_links == u->cap_links) {
 		u->cap_links = u->cap_links ? 2 * u->cap_links : 16;

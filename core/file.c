@@ -240,6 +240,30 @@ char *fa_path_absolute(const char *path)
 	return !strcmp(path, ".") ? fa_strdup(cwd) : fa_path_join(cwd, path);
 }
 
+/* A target may begin with "..", as far up as the link lies deep; a ".." behind a name could go through another link. */
+bool fa_path_link_stays_inside(const char *name, const char *target)
+{
+	int depth = 0;
+	bool went_down = false;
+
+	for (const char *p = name; *p; p++)
+		depth += *p == '/';
+	if (!target[0] || target[0] == '/' || strlen(target) > 1024)
+		return false;
+	for (const char *p = target; *p;) {
+		size_t len = strcspn(p, "/");
+
+		if (len == 2 && !strncmp(p, "..", 2)) {
+			if (went_down || --depth < 0)
+				return false;
+		} else if (len && !(len == 1 && *p == '.')) {
+			went_down = true;
+		}
+		p += len + (p[len] == '/');
+	}
+	return true;
+}
+
 /* A relative value of an XDG variable must be ignored (XDG base directory specification 0.8). */
 static char *xdg_dir(const char *variable, const char *under_home)
 {

@@ -36,6 +36,10 @@ const char *fa_path_base(const char *path); /* after the last slash; borrowed */
 char *fa_path_dir(const char *path);        /* before the last slash, "." without one; the caller's */
 char *fa_path_absolute(const char *path);   /* made absolute by the working folder, links kept; the caller's */
 
+/* Does a symbolic link called `name` (relative to a top folder) with this target lead to a place below the top? Without looking
+ * at the disk, and whatever other links there are. */
+bool fa_path_link_stays_inside(const char *name, const char *target);
+
 /* Folders of the XDG base directory specification, made absolute, with /fainstall appended; not created. The caller's. */
 char *fa_dir_data(void);   /* environments, wheelhouse, objects */
 char *fa_dir_cache(void);  /* downloads, unpacked sources */
