@@ -29,6 +29,12 @@ bool fa_probe_there(struct fa_probe *p, const char *path)
 	return there;
 }
 
+void fa_probe_none(struct fa_probe *p, enum fa_fact id, const char *ask, const char *of, const char *origin)
+{
+	if (!p->sys->recorded || p->sys->recorded(p->sys->ctx, ask, of))
+		fa_facts_set_text(p->out, id, "", origin);
+}
+
 char *fa_probe_ask(struct fa_probe *p, const char *question, enum fa_sys_result *result)
 {
 	struct fa_buf b = FA_BUF_INIT;
@@ -84,9 +90,11 @@ void fa_probe_tool(struct fa_probe *p, const char *tool, const char *const *argv
 {
 	struct fa_command_result r = { 0 };
 	struct fa_facts found = FA_FACTS_INIT;
+	unsigned timeout_ms = p->timeout_ms ? p->timeout_ms : FA_PROBE_TIMEOUT_MS;
 	char *origin = command_line(argv);
+	bool driver;
 
-	p->sys->run(p->sys->ctx, argv, FA_PROBE_TIMEOUT_MS, &r);
+	p->sys->run(p->sys->ctx, argv, timeout_ms, &r);
 	switch (r.result) {
 	case FA_SYS_DONE:
 		if (!r.out.len && r.err.len) {
@@ -96,8 +104,11 @@ void fa_probe_tool(struct fa_probe *p, const char *tool, const char *const *argv
 		fa_read(&found, tool, origin, fa_buf_str(&r.out), r.out.len);
 		break;
 	case FA_SYS_TIMED_OUT:
-		fa_probe_problem(p, "tool_hangs", tool, "run it by hand; what it waits for is shown by: strace -f -p PID",
-		                 "%s gave no answer in %d s", origin, FA_PROBE_TIMEOUT_MS / 1000);
+		driver = !strncmp(tool, "nvidia-smi", 10);
+		fa_probe_problem(p, driver ? "driver_hangs" : "tool_hangs", tool,
+		                 driver ? "look for Xid in: sudo dmesg; restart the machine"
+		                        : "run it by hand; what it waits for is shown by: strace -f -p PID",
+		                 "%s gave no answer in %u s", origin, timeout_ms / 1000);
 		break;
 	case FA_SYS_CRASHED:
 		fa_probe_problem(p, "tool_crashed", tool, "install the package that the tool belongs to again",
@@ -131,11 +142,12 @@ static void detect_variables(struct fa_probe *p)
 void fa_detect(struct fa_facts *out, const struct fa_sys *sys, const char *env)
 {
 	struct fa_probe p = { .out = out, .sys = sys };
+	char *target = sys->target ? sys->target(sys->ctx, env) : fa_strdup(env);
 
 	*out = (struct fa_facts)FA_FACTS_INIT;
 	if (sys->begin_ask)
 		sys->begin_ask(sys->ctx, "nvml");
-	fa_target_init(&p, env);
+	fa_target_init(&p, target);
 	fa_detect_python_begin(&p);
 	fa_detect_toolkits_begin(&p);
 	fa_detect_tools_begin(&p);
@@ -149,6 +161,7 @@ void fa_detect(struct fa_facts *out, const struct fa_sys *sys, const char *env)
 	fa_detect_amd(&p);
 	detect_variables(&p);
 	fa_target_release(&p.target);
+	free(target);
 }
 
 /* ---- a recorded machine */

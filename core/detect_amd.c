@@ -133,8 +133,10 @@ static void detect_rocm(struct fa_probe *p)
 	char *path = fa_strf("%s/.info/version", home), *text = fa_probe_read(p, path);
 	char *version = text ? fa_read_version(text, false) : NULL;
 
-	fa_facts_set_text(p->out, FA_FACT_ROCM, version ? version : "", path);
-	if (version) {
+	if (!version)
+		fa_probe_none(p, FA_FACT_ROCM, "read", path, path);
+	else {
+		fa_facts_set_text(p->out, FA_FACT_ROCM, version, path);
 		fa_facts_add_toolkit(p->out, "rocm", version, home);
 		if (!p->out->toolkits_origin)
 			p->out->toolkits_origin = fa_strdup(path);

@@ -172,17 +172,15 @@ static void tell_missing_library(struct fa_probe *p)
 
 static void tell_faults(struct fa_probe *p, struct evidence *e)
 {
-	bool expected = kernel_works(e) || e->bus.n_gpus || e->wsl;
-
 	if (e->nvml_hung)
 		fa_probe_problem(p, "driver_hangs", "NVML", "look for Xid in: sudo dmesg; restart the machine",
-		                 "The driver's library gave no answer in 4 s");
+		                 "The driver's library gave no answer in %d s", FA_PROBE_DRIVER_MS / 1000);
 	else if (e->bus.n_gpus && !kernel_works(e) && !e->wsl && !e->nvml.n_gpus)
 		tell_missing_driver(p, e);
-	else if (e->nvml_missing && kernel_works(e))
+	else if (e->nvml_missing && kernel_works(e) && !e->model && !e->nvml.n_gpus &&
+	         !e->nvml.n_problems) /* boards had none for years */
 		tell_missing_library(p);
-	/* without card and module a library that cannot start is only a leftover */
-	for (size_t i = 0; i < e->nvml.n_problems && expected; i++)
+	for (size_t i = 0; i < e->nvml.n_problems; i++)
 		fa_facts_add_problem(p->out, e->nvml.problems[i].id, e->nvml.problems[i].tool, e->nvml.problems[i].text,
 		                     e->nvml.problems[i].repair);
 	if (e->nvml.gpus_known && !e->nvml.n_gpus && e->bus.n_gpus && kernel_works(e))
@@ -263,22 +261,41 @@ static void set_driver(struct fa_probe *p, const struct evidence *e)
 	copy_text(p, FA_FACT_DRIVER, &e->nvml);
 	copy_text(p, FA_FACT_DRIVER, &e->kernel);
 	copy_text(p, FA_FACT_DRIVER_CUDA, &e->nvml);
-	if (p->out->v[FA_FACT_DRIVER].known || e->model || e->nvml_hung || e->wsl)
+	if (p->out->v[FA_FACT_DRIVER].known || e->model || e->nvml_hung || e->nvml.n_problems || e->wsl)
 		return;
-	fa_facts_set_text(p->out, FA_FACT_DRIVER, "", "/proc/driver/nvidia");
+	fa_probe_none(p, FA_FACT_DRIVER, "read", "/proc/driver/nvidia/version", "/proc/driver/nvidia/version");
 	if (!p->out->v[FA_FACT_DRIVER_CUDA].known)
-		fa_facts_set_text(p->out, FA_FACT_DRIVER_CUDA, "", NULL);
+		fa_probe_none(p, FA_FACT_DRIVER_CUDA, "read", "/proc/driver/nvidia/version", "/proc/driver/nvidia/version");
 }
 
-/* Last resort, when the library cannot be loaded by us but the tool is there. */
+static bool all_recognised(const struct fa_facts *f)
+{
+	for (size_t i = 0; i < f->n_gpus; i++)
+		if (!f->gpus[i].arch || !f->gpus[i].name || strstr(f->gpus[i].name, "..."))
+			return false;
+	return true;
+}
+
+/* Last resort, when the library cannot be loaded by us but the tool is there. Its table cuts names, so that the second form is
+ * needed for some; only the first tells the driver's CUDA. */
 static void ask_tool(struct fa_probe *p, struct evidence *e)
 {
-	static const char *const argv[] = { "nvidia-smi", NULL };
-	struct fa_probe inner = { .out = &e->nvml, .sys = p->sys };
-	char *path = p->sys->find(p->sys->ctx, argv[0]);
+	static const char *const table[] = { "nvidia-smi", NULL }, *const query[] = {
+		"nvidia-smi", "--query-gpu=index,name,compute_cap,memory.total,pci.bus_id", "--format=csv", NULL
+	};
+	struct fa_facts more = FA_FACTS_INIT;
+	struct fa_probe inner = { .out = &e->nvml, .sys = p->sys, .timeout_ms = FA_PROBE_DRIVER_MS };
+	char *path = p->sys->find(p->sys->ctx, table[0]);
 
 	if (path)
-		fa_probe_tool(&inner, "nvidia-smi", argv);
+		fa_probe_tool(&inner, "nvidia-smi", table);
+	if (path && !all_recognised(&e->nvml)) {
+		inner.out = &more;
+		fa_probe_tool(&inner, "nvidia-smi-query", query);
+		if (more.n_gpus == e->nvml.n_gpus && !more.n_problems)
+			fa_facts_merge(&e->nvml, &more);
+	}
+	fa_facts_release(&more);
 	free(path);
 }
 
@@ -290,7 +307,7 @@ void fa_detect_nvidia(struct fa_probe *p)
 	read_bus(p, &e);
 	read_model(p, &e);
 	read_nvml(p, &e);
-	if (e.nvml_missing && (kernel_works(&e) || e.wsl || e.model))
+	if (e.nvml_missing)
 		ask_tool(p, &e);
 	set_driver(p, &e);
 	if (any_card(&e))
@@ -298,7 +315,9 @@ void fa_detect_nvidia(struct fa_probe *p)
 	else if (e.model)
 		set_board(p, &e);
 	tell_faults(p, &e);
-	if (!p->out->n_problems || !any_card(&e))
-		p->out->gpus_known = p->out->gpus_known || (!e.nvml_hung && !e.nvml.n_problems);
+	/* all places were looked at, and none of them has a fault that could hide a card */
+	if (!e.nvml_hung && !e.nvml.n_problems && !e.model &&
+	    (!p->sys->recorded || p->sys->recorded(p->sys->ctx, "ask", "pci")))
+		p->out->gpus_known = true;
 	evidence_release(&e);
 }

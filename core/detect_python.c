@@ -473,6 +473,16 @@ static void detect_cached(struct fa_probe *p)
 	free(dir);
 }
 
+/* Known not to be there, which a recording that does not speak of it does not tell. */
+static bool no_environment(struct fa_probe *p)
+{
+	char *python = fa_path_join(p->target.dir, "bin/python");
+	bool asked = !p->sys->recorded || p->sys->recorded(p->sys->ctx, "find", python);
+
+	free(python);
+	return asked && !p->target.exists;
+}
+
 void fa_detect_python(struct fa_probe *p)
 {
 	char *answer = p->target.python ? ask_python(p) : NULL;
@@ -480,8 +490,8 @@ void fa_detect_python(struct fa_probe *p)
 	if (p->target.python) {
 		fa_facts_set_text(p->out, FA_FACT_PYTHON_PATH, p->target.python, p->target.origin);
 	} else {
-		fa_facts_set_text(p->out, FA_FACT_PYTHON, "", "PATH");
-		fa_facts_set_text(p->out, FA_FACT_PYTHON_PATH, "", "PATH");
+		fa_probe_none(p, FA_FACT_PYTHON, "find", "python3", "PATH");
+		fa_probe_none(p, FA_FACT_PYTHON_PATH, "find", "python3", "PATH");
 	}
 	if (answer) {
 		set_python(p, answer);
@@ -490,7 +500,7 @@ void fa_detect_python(struct fa_probe *p)
 	} else if (p->target.exists) {
 		python_by_file(p);
 	}
-	for (size_t i = 0; (answer || !p->target.exists) && i < sizeof(of_environment) / sizeof(*of_environment); i++)
+	for (size_t i = 0; (answer || no_environment(p)) && i < sizeof(of_environment) / sizeof(*of_environment); i++)
 		if (!p->out->v[of_environment[i]].known)
 			fa_facts_set_text(p->out, of_environment[i], "",
 			                  p->target.exists ? p->target.dir : "no environment yet");

@@ -117,7 +117,10 @@ static void detect_container(struct fa_probe *p)
 		return;
 	}
 	word = container_by_cgroup(p);
-	set_text(p, FA_FACT_CONTAINER, word ? word : "", word ? "/proc/1/cgroup" : NULL);
+	if (word)
+		set_text(p, FA_FACT_CONTAINER, word, "/proc/1/cgroup");
+	else
+		fa_probe_none(p, FA_FACT_CONTAINER, "read", "/.dockerenv", "/.dockerenv");
 }
 
 static void detect_jetson(struct fa_probe *p)
@@ -128,7 +131,7 @@ static void detect_jetson(struct fa_probe *p)
 	if (text)
 		fa_read(p->out, "nv_tegra_release", path, text, strlen(text));
 	else
-		set_text(p, FA_FACT_JETSON, "", NULL);
+		fa_probe_none(p, FA_FACT_JETSON, "read", path, path);
 	free(text);
 }
 

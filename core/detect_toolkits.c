@@ -191,7 +191,7 @@ void fa_detect_toolkits(struct fa_probe *p)
 	const char *why, *set;
 	char *home = main_home(p, &why);
 
-	p->out->toolkits_known = true;
+	p->out->toolkits_known = home || !p->sys->recorded || p->sys->recorded(p->sys->ctx, "find", "nvcc");
 	if (home)
 		ask_nvcc(p, home);
 	candidates(&homes, p, &why);
@@ -200,8 +200,10 @@ void fa_detect_toolkits(struct fa_probe *p)
 	if (set && *set) {
 		fa_facts_set_text(p->out, FA_FACT_CUDA_HOME, set, why);
 		tell_wrong_home(p, why, set);
+	} else if (home) {
+		fa_facts_set_text(p->out, FA_FACT_CUDA_HOME, home, why);
 	} else {
-		fa_facts_set_text(p->out, FA_FACT_CUDA_HOME, home ? home : "", home ? why : "PATH, /usr/local");
+		fa_probe_none(p, FA_FACT_CUDA_HOME, "find", "nvcc", "PATH, /usr/local");
 	}
 	fa_strv_release(&homes);
 	free(home);

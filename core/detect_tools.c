@@ -101,7 +101,7 @@ static void detect_compiler(struct fa_probe *p, enum fa_fact fact, const char *v
 	if (compiler(&c, p, variable, names))
 		fa_probe_tool(p, tool, words(&c));
 	else
-		fa_facts_set_text(p->out, fact, "", "PATH");
+		fa_probe_none(p, fact, "find", names[0], "PATH");
 	if (c.argv.n && !p->out->v[fact].known && p->sys->env(p->sys->ctx, variable))
 		fa_probe_problem(p, "compiler_not_found", variable, "unset it, or name a compiler that is there",
 		                 "%s=%s names a compiler that cannot be run", variable, p->sys->env(p->sys->ctx, variable));
@@ -122,8 +122,10 @@ static void detect_conda(struct fa_probe *p)
 	for (size_t i = 0; i < names.n && !version; i++)
 		if (!strncmp(names.v[i], "conda-", 6) && names.v[i][6] >= '0' && names.v[i][6] <= '9')
 			version = fa_strndup(names.v[i] + 6, strcspn(names.v[i] + 6, "-"));
-	if (version || !exe)
-		fa_facts_set_text(p->out, FA_FACT_CONDA, version ? version : "", meta ? meta : "PATH");
+	if (version)
+		fa_facts_set_text(p->out, FA_FACT_CONDA, version, meta);
+	else if (!exe)
+		fa_probe_none(p, FA_FACT_CONDA, "find", "conda", "PATH");
 	free(version);
 	fa_strv_release(&names);
 	free(meta);
@@ -156,7 +158,7 @@ void fa_detect_own_tools(struct fa_probe *p)
 		if (tool_command(&c, p, tools[i].program, true))
 			fa_probe_tool(p, tools[i].tool, words(&c));
 		else
-			fa_facts_set_text(p->out, tools[i].fact, "", "PATH");
+			fa_probe_none(p, tools[i].fact, "find", tools[i].program, "PATH");
 		fa_strv_release(&c.argv);
 	}
 }

@@ -4,6 +4,7 @@
 
 #include "facts.h"
 #include "sys.h"
+#include "sys_ask.h"
 
 struct fa_target {     /* the target environment */
 	char *dir;     /* folder that is or would be the environment */
@@ -18,14 +19,19 @@ struct fa_probe {
 	struct fa_facts *out;
 	const struct fa_sys *sys;
 	struct fa_target target;
+	unsigned timeout_ms; /* of one command; 0: FA_PROBE_TIMEOUT_MS */
 };
 
-enum { FA_PROBE_TIMEOUT_MS = 5000 };
+/* A driver without persistence wakes each card when it is asked: eight of them take seconds. */
+enum { FA_PROBE_TIMEOUT_MS = 5000, FA_PROBE_DRIVER_MS = FA_ASK_TIMEOUT_MS };
 
 /* ---- asking. Texts are the caller's, NULL when there is none. */
 char *fa_probe_read(struct fa_probe *p, const char *path);
 char *fa_probe_ask(struct fa_probe *p, const char *question, enum fa_sys_result *result);
 bool fa_probe_there(struct fa_probe *p, const char *path); /* a file that can be read */
+
+/* Sets a text fact to "", looked for and not there: unless the question ("find", "ninja") was never recorded. */
+void fa_probe_none(struct fa_probe *p, enum fa_fact id, const char *ask, const char *of, const char *origin);
 
 /* Runs a command and gives its output to the parser `tool`; a fault of the command becomes a problem about `what`. */
 void fa_probe_tool(struct fa_probe *p, const char *tool, const char *const *argv);

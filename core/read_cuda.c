@@ -39,7 +39,7 @@ static void nvml_card_line(struct fa_reading *r, const char *key, const char *va
 		fa_gpu_set(&g->arch, value);
 	else if (!strcmp(key, "memory_mib"))
 		g->memory_mib = strtoll(value, NULL, 10);
-	else if (!strcmp(key, "pci"))
+	else if (!strcmp(key, "pci") && !g->pci)
 		g->pci = fa_read_pci(value);
 }
 
@@ -63,9 +63,18 @@ static bool nvml_worked(const struct fa_reading *r)
 	return false;
 }
 
+/* What the library said went wrong, without our key in front. */
+static void nvml_texts(const struct fa_reading *r, struct fa_strv *out)
+{
+	for (size_t i = 0; i < r->lines->n; i++)
+		if (!strncmp(r->lines->v[i], "text=", 5))
+			fa_strv_push(out, r->lines->v[i] + 5);
+}
+
 void fa_read_nvml(struct fa_reading *r)
 {
-	bool worked = nvml_worked(r);
+	bool worked = nvml_worked(r), fault;
+	struct fa_strv texts = FA_STRV_INIT;
 
 	for (size_t i = 0; worked && i < r->lines->n; i++) {
 		const char *equals = strchr(r->lines->v[i], '=');
@@ -75,10 +84,11 @@ void fa_read_nvml(struct fa_reading *r)
 			nvml_line(r, key, equals + 1);
 		free(key);
 	}
-	if (!worked)
+	nvml_texts(r, &texts);
+	fault = fa_read_fault(r->out, "NVML", &texts);
+	if (!worked && !fault)
 		fa_read_unusable(r, "answer");
-	else
-		fa_read_fault(r->out, r->tool, r->lines);
+	fa_strv_release(&texts);
 }
 
 /* ---- /proc/driver/nvidia */
@@ -228,7 +238,7 @@ void fa_read_nvcc(struct fa_reading *r)
 
 		if (version) {
 			fa_facts_add_toolkit(r->out, "cuda", version, NULL);
-			r->out->toolkits_origin = fa_strdup(r->origin);
+			fa_gpu_set(&r->out->toolkits_origin, r->origin);
 			any = true;
 		}
 		free(version);

@@ -218,6 +218,7 @@ static void packaged_cuda(struct fa_facts *out, const char *version, const char 
 		return;
 	cuda = fa_strf("%d.%d", major, minor);
 	fa_facts_set_text(out, FA_FACT_TORCH_CUDA, cuda, origin);
+	fa_facts_set_text(out, FA_FACT_TORCH_HIP, "", origin);
 	fa_facts_doubt(out, FA_FACT_TORCH_CUDA, "by the CUDA runtime package beside torch, not by torch itself");
 	free(cuda);
 }
@@ -364,8 +365,10 @@ void fa_read_pip_list(struct fa_reading *r)
 		return;
 	}
 	/* the CUDA runtime says something about torch only where torch is */
-	if (!fa_facts_has(r->out, FA_FACT_TORCH))
+	if (!fa_facts_has(r->out, FA_FACT_TORCH)) {
 		fa_facts_forget(r->out, FA_FACT_TORCH_CUDA);
+		fa_facts_forget(r->out, FA_FACT_TORCH_HIP);
+	}
 	if (json || is_complete(r->lines))
 		rest_is_not_there(r);
 }
@@ -520,7 +523,7 @@ static void collect_toolkit(struct fa_reading *r, const char *value)
 
 	if (version) {
 		fa_facts_add_toolkit(r->out, "cuda", version, NULL);
-		r->out->toolkits_origin = fa_strdup(r->origin);
+		fa_gpu_set(&r->out->toolkits_origin, r->origin);
 	} else if (value && !strncmp(value, "Could not", 9)) {
 		r->out->toolkits_known = true; /* nvcc was looked for */
 	}

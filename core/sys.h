@@ -7,6 +7,7 @@
 #include "err.h"
 #include "strv.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum fa_sys_result { FA_SYS_DONE, FA_SYS_NOT_THERE, FA_SYS_DENIED, FA_SYS_TIMED_OUT, FA_SYS_CRASHED, FA_SYS_NOT_RECORDED };
@@ -37,6 +38,11 @@ struct fa_sys {
 	/* Hints, may be NULL: the same run or ask will come, start it now. They make detection parallel; nothing depends on them. */
 	void (*begin_run)(void *ctx, const char *const *argv, unsigned timeout_ms);
 	void (*begin_ask)(void *ctx, const char *question);
+	/* The environment to look at when `env` was asked for (NULL: none was); may be NULL. The caller's. */
+	char *(*target)(void *ctx, const char *env);
+	/* Was this asked ("find" of "gcc", "read" of a path) when the machine was recorded? NULL: every answer is known. What was
+	 * not asked is unknown, which is not the same as "not there". */
+	bool (*recorded)(void *ctx, const char *ask, const char *of);
 	void (*close)(void *ctx);
 };
 

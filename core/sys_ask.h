@@ -9,6 +9,8 @@
 #ifndef FA_SYS_ASK_H
 #define FA_SYS_ASK_H
 
+enum { FA_ASK_TIMEOUT_MS = 6000 };
+
 /* NULL: no such question. */
 int (*fa_ask_answer(const char *question))(const char *question);
 

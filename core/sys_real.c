@@ -13,7 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { MAX_FILE = 4 << 20, ASK_TIMEOUT_MS = 4000 };
+enum { MAX_FILE = 4 << 20 };
 
 struct begun {
 	char *key;
@@ -164,7 +164,7 @@ static void start_ask(struct fa_child *c, const char *question)
 	*c = (struct fa_child){ .pid = -1, .out = -1, .err = -1 };
 	c->result.result = FA_SYS_NOT_THERE;
 	if (answer)
-		fa_child_call(c, answer, question, ASK_TIMEOUT_MS);
+		fa_child_call(c, answer, question, FA_ASK_TIMEOUT_MS);
 }
 
 static void real_begin_run(void *ctx, const char *const *argv, unsigned timeout_ms)

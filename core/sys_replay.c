@@ -229,6 +229,16 @@ static void record_begin_ask(void *ctx, const char *question)
 		r->inner->begin_ask(r->inner->ctx, question);
 }
 
+static char *record_target(void *ctx, const char *env)
+{
+	struct record *r = ctx;
+	struct fa_json *row = env ? add_row(r, "target", "") : NULL;
+
+	if (row)
+		fa_json_set_string(row, "value", env);
+	return fa_strdup(env);
+}
+
 static void record_close(void *ctx)
 {
 	struct record *r = ctx;
@@ -260,6 +270,7 @@ int fa_sys_record(struct fa_sys *out, const struct fa_sys *inner, const char *di
 		                .ask = record_ask,
 		                .begin_run = record_begin_run,
 		                .begin_ask = record_begin_ask,
+		                .target = record_target,
 		                .close = record_close };
 	return 0;
 }
@@ -320,11 +331,14 @@ static enum fa_sys_result result_of(const struct fa_json *row)
 	return FA_SYS_NOT_RECORDED;
 }
 
-/* A name with a slash would lead out of the folder. */
+/* A name with a slash would lead out of the folder. Hosts written by hand may hold a short answer in the row itself. */
 static void add_recorded(const struct replay *r, const struct fa_json *row, const char *key, struct fa_buf *out)
 {
-	const char *name = fa_json_get_string(row, key);
+	const char *name = fa_json_get_string(row, key), *text = fa_json_get_string(row, "text");
 	char *path;
+
+	if (text && !strcmp(key, "file"))
+		fa_buf_adds(out, text);
 
 	if (!name || strchr(name, '/') || !strcmp(name, ".."))
 		return;
@@ -393,6 +407,17 @@ static int64_t replay_free_mib(void *ctx, const char *path)
 	return (int64_t)fa_json_get_number(row_of(ctx, "free_mib", path), "value", -1);
 }
 
+static bool replay_recorded(void *ctx, const char *ask, const char *of)
+{
+	return row_of(ctx, ask, of) != NULL;
+}
+
+/* Without another wish the environment that was looked at when it was recorded. */
+static char *replay_target(void *ctx, const char *env)
+{
+	return fa_strdup(env ? env : fa_json_get_string(row_of(ctx, "target", ""), "value"));
+}
+
 static void replay_close(void *ctx)
 {
 	struct replay *r = ctx;
@@ -431,6 +456,8 @@ int fa_sys_replay(struct fa_sys *out, const char *dir, struct fa_err *err)
 		                .env = replay_env,
 		                .free_mib = replay_free_mib,
 		                .ask = replay_ask,
+		                .target = replay_target,
+		                .recorded = replay_recorded,
 		                .close = replay_close };
 	rc = 0;
 done:
