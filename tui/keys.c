@@ -85,7 +85,7 @@ bool tui_key_possible(const struct tui_model *m, enum tui_action action)
 	case TUI_ACT_UNDO: return m->undoable;
 	case TUI_ACT_CANCEL: return m->work.running;
 	case TUI_ACT_PLAIN: return !m->work.running;
-	case TUI_ACT_READ_AGAIN: return !m->reading;
+	case TUI_ACT_READ_AGAIN: return !m->reading && !m->start.foreign;
 	default: return true;
 	}
 }

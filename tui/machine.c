@@ -283,6 +283,14 @@ static const struct fa_warning *warning_of(const struct tui_model *m, int row)
 	return NULL;
 }
 
+static int warnings_of(const struct tui_model *m, int row)
+{
+	int n = 0;
+	for (size_t i = 0; m->plan && i < m->plan->n_warnings; i++)
+		n += row_of(m->plan->warnings[i].id) == row;
+	return n;
+}
+
 static struct shown shown_row(const struct tui_model *m, int row)
 {
 	struct shown s = { TUI_SIGN_NONE, "", "" };
@@ -294,7 +302,7 @@ static struct shown shown_row(const struct tui_model *m, int row)
 	}
 	if (action_of(m, row))
 		s.sign = TUI_SIGN_FAIL;
-	else if (s.sign == TUI_SIGN_OK && (problem_of(m, row) || warning_of(m, row)))
+	else if ((s.sign == TUI_SIGN_OK || s.sign == TUI_SIGN_ABSENT) && (problem_of(m, row) || warning_of(m, row)))
 		s.sign = TUI_SIGN_WARN;
 	return s;
 }
@@ -474,11 +482,12 @@ static int machine_height(const struct tui_model *m, const struct tui_rows *rows
 
 /* ---- headline */
 
+/* What the plan warns of, and faults of the machine that it does not mention. */
 static int remarks(const struct tui_model *m)
 {
-	int n = 0;
+	int n = m->plan ? (int)m->plan->n_warnings : 0;
 	for (int i = 0; i < N_TABLE; i++)
-		n += shown_row(m, i).sign == TUI_SIGN_WARN;
+		n += problem_of(m, i) && !warning_of(m, i);
 	return n;
 }
 
@@ -542,6 +551,8 @@ static void machine_hint(char *out, size_t size, const struct tui_model *m, cons
 	struct shown s = shown_row(m, at->index);
 	if (tui_blocked(m) && action_of(m, at->index))
 		out[0] = '\0';
+	else if (w && warnings_of(m, at->index) > 1)
+		snprintf(out, size, "%.400s %d more in the tree.", w->text, warnings_of(m, at->index) - 1);
 	else if (w)
 		snprintf(out, size, "%s", w->text);
 	else if (p)
@@ -567,21 +578,28 @@ static void copy_command(struct tui_model *m, const struct tui_row *at)
 	tui_copy(m, a && a->command ? fa_strdup(a->command) : tui_command(m));
 }
 
+static void read_again(struct tui_model *m)
+{
+	m->want |= TUI_WANT_FACTS | TUI_WANT_PLAN;
+	m->reading = true;
+}
+
+/* A repair of another machine cannot be seen from here. */
+static bool waits_for_repair(const struct tui_model *m)
+{
+	return tui_blocked(m) && !m->plan_on && !m->start.foreign;
+}
+
 static void machine_act(struct tui_model *m, enum tui_action action, const struct tui_row *at)
 {
 	switch (action) {
 	case TUI_ACT_NEXT:
-		if (tui_blocked(m) && !m->plan_on) {
-			m->want |= TUI_WANT_FACTS | TUI_WANT_PLAN;
-			m->reading = true;
-		} else {
+		if (waits_for_repair(m))
+			read_again(m);
+		else
 			tui_go(m, TUI_GOAL_SCREEN);
-		}
 		break;
-	case TUI_ACT_READ_AGAIN:
-		m->want |= TUI_WANT_FACTS | TUI_WANT_PLAN;
-		m->reading = true;
-		break;
+	case TUI_ACT_READ_AGAIN: read_again(m); break;
 	case TUI_ACT_PLAN_ON:
 		m->plan_on = true;
 		tui_go(m, TUI_GOAL_SCREEN);
@@ -596,7 +614,7 @@ static void machine_act(struct tui_model *m, enum tui_action action, const struc
 
 static const char *machine_enter(const struct tui_model *m)
 {
-	return m->reading ? NULL : tui_blocked(m) && !m->plan_on ? "Check again" : "Continue";
+	return m->reading ? NULL : waits_for_repair(m) ? "Check again" : "Continue";
 }
 
 const struct tui_screen_def tui_machine_screen = {

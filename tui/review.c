@@ -239,7 +239,7 @@ static void review_hint(char *out, size_t size, const struct tui_model *m, const
 	if (at && at->kind == ROW_ACTION && m->plan->actions[at->index].command)
 		snprintf(out, size, "Command: %s", m->plan->actions[at->index].command);
 	else if (m->start.foreign)
-		snprintf(out, size, "These are facts of another machine: the plan is for there, nothing is started here.");
+		snprintf(out, size, "The plan is for another machine: nothing is started here. Run the command there.");
 	else
 		snprintf(out, size, "The command does the same without the wizard.");
 }
@@ -256,11 +256,11 @@ static void review_pane(struct fa_strv *out, const struct tui_model *m, const st
 
 static void start(struct tui_model *m)
 {
-	if (tui_blocked(m)) {
+	if (m->start.foreign) {
+		m->want |= TUI_WANT_QUIT;
+	} else if (tui_blocked(m)) {
 		m->want |= TUI_WANT_FACTS | TUI_WANT_PLAN;
 		m->reading = true;
-	} else if (m->start.foreign) {
-		tui_say(m, "These are facts of another machine: run the command there.");
 	} else if (m->plan && m->plan->status == FA_PLAN_READY) {
 		m->want |= TUI_WANT_START;
 		tui_work_start(&m->work, m->plan, m->now_ms);
@@ -297,7 +297,7 @@ static const char *review_enter(const struct tui_model *m)
 {
 	if (m->reading || !m->plan)
 		return NULL;
-	return tui_blocked(m) ? "Check again" : "Start";
+	return m->start.foreign ? "Finish" : tui_blocked(m) ? "Check again" : "Start";
 }
 
 const struct tui_screen_def tui_review_screen = {

@@ -1,6 +1,7 @@
 /* The decision tree: every question with its answer and reason, every other answer with what refuses it. */
 #include "screen.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,10 @@ enum { FOLD_FROM = 3 }; /* this many equal refusals after the first one fold int
 
 static const char REFUSED[] = "tree/refused"; /* names of folds that are no question */
 
-/* Would this answer work here? Then it has no need that was not met. */
+/* Would this answer work here? Then only the asking stands against it, or it has no need that was not met. */
 static bool fits(const struct fa_other *o)
 {
-	return !o->needed || !*o->needed || !strcmp(o->needed, "none");
+	return !o->needed || !*o->needed || (o->rule && (!strcmp(o->rule, "not_asked") || !strncmp(o->rule, "asked_", 6)));
 }
 
 static bool same_reason(const struct fa_other *a, const struct fa_other *b)
@@ -110,7 +111,9 @@ static void draw_node(struct tui_grid *g, const struct tui_model *m, const struc
 	bool changed = fa_strv_has(&m->changed, n->question ? n->question : "");
 	if (n->n_others)
 		tui_put_sign(g, at, 3, tui_open(m, n->question) ? TUI_SIGN_OPEN : TUI_SIGN_CLOSED);
-	tui_put_name(g, at, 5, 22, TUI_TEXT, n->question);
+	if (n->question)
+		tui_putf(g, at, 5, 22, TUI_TEXT, "%c%s", toupper((unsigned char)n->question[0]),
+		         *n->question ? n->question + 1 : "");
 	tui_put_name(g, at, 23, 38, changed ? TUI_CHANGED : TUI_TEXT, n->taken);
 	tui_put_name(g, at, 39, end - 7, TUI_TEXT, n->because);
 	if (n->n_others) {
@@ -239,10 +242,11 @@ static void hint_other(char *out, size_t size, const struct tui_model *m, const 
 	if (!fits(&o))
 		snprintf(out, size, "%s: rule %s needs %s, found %s.", o.value, o.rule, o.needed,
 		         o.found ? o.found : "nothing known");
-	else if (wish)
-		snprintf(out, size, "%s fits and was not asked for: Space takes it and plans again.", o.value);
+	else if (wish && o.needed && *o.needed)
+		snprintf(out, size, "%s (%s) fits and was not asked for: Space takes it and plans again.", o.value, o.needed);
 	else
-		snprintf(out, size, "%s fits.", o.value);
+		snprintf(out, size, wish ? "%s fits and was not asked for: Space takes it and plans again." : "%s fits.",
+		         o.value);
 }
 
 static void tree_hint(char *out, size_t size, const struct tui_model *m, const struct tui_row *at)
@@ -296,20 +300,39 @@ static void tree_pane(struct fa_strv *out, const struct tui_model *m, const stru
 
 /* ---- keys */
 
+static bool accepts(enum fa_wish_id id, const char *value)
+{
+	struct fa_wish w = FA_WISH_INIT;
+	bool ok = value && fa_wish_set(&w, id, value, NULL) == 0;
+	fa_wish_release(&w);
+	return ok;
+}
+
+/* The option that asks for an answer: that of its question, or --route, since torch's own attention is no line. */
+static bool option_for(enum fa_wish_id *id, const struct fa_node *n, const char *value)
+{
+	if (!n || !n->wish || fa_wish_find(id, n->wish) < 0)
+		return false;
+	if (!accepts(*id, value))
+		*id = FA_WISH_ROUTE;
+	return accepts(*id, value);
+}
+
 static void take(struct tui_model *m, const struct tui_row *at)
 {
 	struct fa_other o = other(m->plan, at->index, (size_t)at->sub);
 	const struct fa_node *n = at->index < 0 ? NULL : &m->plan->tree[at->index];
 	enum fa_wish_id id;
-	if (!n || !n->wish || fa_wish_find(&id, n->wish) < 0) {
-		tui_say(m, "No option sets this: it follows from the machine and the answers above.");
+	if (!option_for(&id, n, o.value)) {
+		tui_say(m, n && n->wish ? "No single answer: these are several candidates, or what is there already."
+		                        : "No option sets this: it follows from the machine and the answers above.");
 	} else if (fits(&o)) {
 		tui_wish(m, id, o.value);
 	} else {
 		free(m->take_wish);
-		m->take_wish = fa_strf("%s=%s", n->wish, o.value);
+		m->take_wish = fa_strf("%s=%s", fa_wish_row(id)->option, o.value);
 		tui_ask(m, TUI_ASK_TAKE, "%s needs %s, found %s. Plan with --%s %s all the same? y/N", o.value, o.needed,
-		        o.found ? o.found : "nothing known", n->wish, o.value);
+		        o.found ? o.found : "nothing known", fa_wish_row(id)->option, o.value);
 	}
 }
 
