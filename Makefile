@@ -51,10 +51,7 @@ Q = $(if $(V),,@)
 say = @$(if $(V),:,printf '  %-4s %s\n' $(1) $(2))
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 
-# A program is built once what it calls is there.
-CALLS = fa_detect fa_detect_host fa_read_tool fa_sys_record fa_matrix_show fa_matrix_check fa_resolve fa_plan_steps fa_plan_print tui_run
-HAVE := $(shell sed -nE 's/^(int|void) ((fa|tui)_[a-z_]+).*/\2/p' core/*.c tui/*.c 2>/dev/null)
-all: $(BUILD)/libcore.a $(if $(filter-out $(HAVE),$(CALLS)),,fainstall) $(if $(wildcard worker/main.c),fainstall-worker)
+all: $(BUILD)/libcore.a fainstall $(if $(wildcard worker/main.c),fainstall-worker)
 .DEFAULT_GOAL := all
 .SECONDARY:
 
@@ -186,7 +183,7 @@ install: all
 portable:
 	@$(MAKE) --no-print-directory PORTABLE=1 BUILD=build/portable-objects portable-programs
 	@scripts/portable.sh build/portable-objects build/portable
-portable-programs: $(if $(wildcard cli/main.c),$(BUILD)/fainstall) $(if $(wildcard worker/main.c),$(BUILD)/fainstall-worker)
+portable-programs: $(BUILD)/fainstall $(if $(wildcard worker/main.c),$(BUILD)/fainstall-worker)
 
 help:
 	@echo "make run        install what is missing, build, start the wizard (without a terminal: print the plan)"

@@ -24,10 +24,11 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} UBSAN_OPTIONS=${UBSAN_OPTION
 mkdir -p "$HOME"
 
 one() { # one NAME COMMAND...
-	local name=$1 rc=0
+	local name=$1 rc=0 begin=$SECONDS
 	shift
 	timeout -k 5 "$limit" "$@" >"$logs/$name.log" 2>&1 </dev/null || rc=$?
 	echo "$rc" >"$logs/$name.rc"
+	echo "$((SECONDS - begin)) s $name" >>"$logs/times"
 }
 names=()
 start() {
@@ -45,7 +46,6 @@ while read -r program; do
 done <"$build/replays.list"
 for script in tests/*/run; do
 	case $script in tests/e2e/* | tests/proof/*) continue ;; esac
-	[ -x ./fainstall ] || continue
 	[ -x "$script" ] && start "$(basename "$(dirname "$script")")-run" "$script"
 done
 wait
