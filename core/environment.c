@@ -268,11 +268,9 @@ static int undo_earlier(struct fa_environment *e, struct fa_child_context *c, st
 
 static int hold(struct fa_environment *e, const char *folder, struct fa_err *err)
 {
-	char *path = fa_path_join(folder, ".fainstall.lock");
-
-	e->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	e->lock_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (e->lock_fd < 0) {
-		fa_err_set(err, FA_MACHINE, "%s: %s", path, strerror(errno));
+		fa_err_set(err, FA_MACHINE, "%s: %s", folder, strerror(errno));
 		fa_err_next(err, "choose a folder that you may write to: --env DIR");
 	} else if (flock(e->lock_fd, LOCK_EX | LOCK_NB) < 0) {
 		fa_err_set(err, FA_MACHINE, "another fainstall is changing %s", folder);
@@ -280,7 +278,6 @@ static int hold(struct fa_environment *e, const char *folder, struct fa_err *err
 		close(e->lock_fd);
 		e->lock_fd = -1;
 	}
-	free(path);
 	return e->lock_fd < 0 ? -1 : 0;
 }
 
@@ -470,14 +467,7 @@ static void remove_fresh(const struct fa_environment *e)
 	else
 		fa_file_remove_tree(e->path, NULL);
 	if (e->root) {
-		char *lock = fa_path_join(e->root, ".fainstall.lock"), *current = fa_path_join(e->root, "current");
-
-		if (!fa_file_exists(current) && next_generation(e->root) == 1) {
-			unlink(lock);
-			rmdir(e->root);
-		}
-		free(lock);
-		free(current);
+		rmdir(e->root); /* unless there are earlier generations */
 	}
 	free(dir);
 	free(gone);

@@ -265,7 +265,7 @@ static char *build_key(const struct fa_run *run)
 	add_key_list(&key, "head_dims", &b->head_dims);
 	add_key_list(&key, "features", &b->features);
 	for (size_t i = 0; i < b->env.n; i++)
-		if (strncmp(b->env.v[i], "MAX_JOBS=", 9) != 0)
+		if (!fa_lock_of_the_machine(b->env.v[i]))
 			fa_buf_addf(&key, "env=%s\n", b->env.v[i]);
 	add_key_steps(&key, run->plan);
 	digest = fa_run_digest(fa_buf_str(&key), FA_SHA256_HEX - 1);

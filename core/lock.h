@@ -47,6 +47,9 @@ const char *fa_lock_get(const struct fa_lock *l, const char *key); /* NULL: none
 /* The facts, wish and choice that a lock remembers, as entries. */
 void fa_lock_describe(struct fa_lock *l, const struct fa_plan *plan, const struct fa_facts *facts);
 
+/* Is "NAME=value" of a build's environment a matter of the machine, not of what is built? */
+bool fa_lock_of_the_machine(const char *assignment);
+
 /* Same lock, same bytes: sorted, canonical URLs only. */
 void fa_lock_print(struct fa_buf *out, const struct fa_lock *l);
 

@@ -77,16 +77,32 @@ static void set_taken(struct fa_lock *l, const char *key, char *value)
 	free(value);
 }
 
-static void set_list(struct fa_lock *l, const char *key, const struct fa_strv *list)
+static void set_list_by(struct fa_lock *l, const char *key, const struct fa_strv *list, const char *between)
 {
 	if (list->n)
-		set_taken(l, key, fa_strv_join(list, ","));
+		set_taken(l, key, fa_strv_join(list, between));
+}
+
+static void set_list(struct fa_lock *l, const char *key, const struct fa_strv *list)
+{
+	set_list_by(l, key, list, ",");
 }
 
 static void set_text(struct fa_lock *l, const char *key, const char *value)
 {
 	if (value)
 		fa_lock_set(l, key, "%s", value);
+}
+
+/* How many at a time changes no bit, and folders are those of one machine. */
+bool fa_lock_of_the_machine(const char *assignment)
+{
+	static const char *const names[] = { "MAX_JOBS=", "CUDA_HOME=", "CUDA_PATH=", "NVCC_THREADS=" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strncmp(assignment, names[i], strlen(names[i])))
+			return true;
+	return false;
 }
 
 static void describe_build(struct fa_lock *l, const struct fa_plan_build *b)
@@ -101,8 +117,7 @@ static void describe_build(struct fa_lock *l, const struct fa_plan_build *b)
 		char *equals = strchr(b->env.v[i], '=');
 		char *key = equals ? fa_strf("build.env.%.*s", (int)(equals - b->env.v[i]), b->env.v[i]) : NULL;
 
-		/* how many at a time changes no bit, and follows the machine */
-		if (key && strcmp(key, "build.env.MAX_JOBS") != 0)
+		if (key && !fa_lock_of_the_machine(b->env.v[i]))
 			fa_lock_set(l, key, "%s", equals + 1);
 		free(key);
 	}
@@ -137,7 +152,7 @@ static void describe_wish(struct fa_lock *l, const struct fa_wish *wish)
 			kept_wish.v[i] = NULL;
 		}
 	fa_wish_argv(&kept_wish, &words);
-	set_taken(l, "wish", fa_strv_join(&words, " "));
+	set_list_by(l, "wish", &words, " ");
 	fa_strv_release(&words);
 	fa_wish_release(&kept_wish);
 }

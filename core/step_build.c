@@ -276,7 +276,7 @@ static int compare_with_lock(const struct fa_run *run, struct fa_err *err)
 	char *hash;
 	bool same;
 
-	if (!locked || !locked->built || !run->built)
+	if (!locked || !locked->built || !run->built_now)
 		return 0;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
 		const char *was = fa_lock_get(run->opts->lock, keys[i]), *is = fa_lock_get(run->lock, keys[i]);
