@@ -178,7 +178,7 @@ static int fill_folder(const char *path, struct fa_run *run, const struct fa_loc
 }
 
 int fa_run_folder_of(char **out, struct fa_run *run, const char *name, const char *prefix, const struct fa_strv *requirements,
-                     bool alone, struct fa_err *err)
+                     bool alone, bool *fresh, struct fa_err *err)
 {
 	struct fa_lock pins = FA_LOCK_INIT;
 	struct fa_buf text = FA_BUF_INIT;
@@ -191,9 +191,8 @@ int fa_run_folder_of(char **out, struct fa_run *run, const char *name, const cha
 	digest = fa_run_digest(fa_buf_str(&text), 12);
 	*out = fa_strf("%s/%s-%s", data, minor, digest);
 	lock_folder(run, prefix, &pins);
-	if (fa_file_is_dir(*out))
-		fa_run_skip(run, "%s is there already", *out);
-	else
+	*fresh = !fa_file_is_dir(*out);
+	if (*fresh)
 		rc = fill_folder(*out, run, &pins, err);
 	if (rc < 0) {
 		free(*out);

@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -32,11 +33,11 @@ struct fa_job {
 	pid_t pid;        /* 0: reaped */
 	int to, from;     /* socket to its stdin, pipe from its stdout; -1 closed */
 	int poll, timer;  /* what fa_job_fd() gives; the time limit after a cancel */
+	int life;         /* pidfd of the worker: readable once it is dead; -1: the kernel has none */
 	int complaints;   /* unlinked file that is its stderr */
 	struct fa_buf in; /* received, not yet read as events */
 	size_t used;      /* bytes of it that are */
 	bool cancelled;   /* by us */
-	bool killed;      /* by us, after the time limit */
 	bool done;        /* DONE was given */
 	bool error_told;  /* the ERROR before a DONE that is made here */
 	bool ended;       /* end of its output, and reaped */
@@ -139,7 +140,7 @@ int fa_job_start(struct fa_job **out, const struct fa_job_opts *opts, struct fa_
 	char *program = fa_dir_own("fainstall-worker", err);
 	int child[2] = { -1, -1 }, rc = -1;
 
-	j->to = j->from = j->poll = j->timer = j->complaints = -1;
+	j->to = j->from = j->poll = j->timer = j->life = j->complaints = -1;
 	clock_gettime(CLOCK_MONOTONIC, &j->begun);
 	if (!program || open_channels(j, child, err) < 0)
 		goto done;
@@ -153,6 +154,9 @@ int fa_job_start(struct fa_job **out, const struct fa_job_opts *opts, struct fa_
 	if (j->pid == 0)
 		become_worker(program, child[0], child[1], j->complaints);
 	setpgid(j->pid, j->pid);
+	j->life = (int)syscall(SYS_pidfd_open, j->pid, 0);
+	if (j->life >= 0)
+		watch(j, j->life);
 	close_fd(&child[0]);
 	close_fd(&child[1]);
 	send_job(j, opts);
@@ -225,11 +229,8 @@ static bool receive(struct fa_job *j)
 
 static void kill_worker(struct fa_job *j)
 {
-	if (!j->pid)
-		return;
-	fa_proc_kill_tree(j->pid, 0);
-	kill(j->pid, SIGKILL);
-	j->killed = true;
+	if (j->pid)
+		kill(j->pid, SIGKILL); /* first: what it has started is ours then, and it starts no more */
 }
 
 /* The time limit after a cancel. */
@@ -256,9 +257,17 @@ static void bury(struct fa_job *j)
 			nanosleep(&nap, NULL);
 		}
 		j->pid = 0;
-		fa_proc_kill_tree(getpid(), KILL_MS);
 	}
+	fa_proc_kill_tree(getpid(), KILL_MS);
 	j->ended = true;
+}
+
+/* Dead, though something that it started may still hold the pipe? Then what it wrote is all there. */
+static bool is_dead(struct fa_job *j)
+{
+	if (j->pid && waitpid(j->pid, &j->wait_status, WNOHANG) == j->pid)
+		j->pid = 0;
+	return !j->pid;
 }
 
 /* The last line that it wrote to stderr, "" when none. */
@@ -338,6 +347,15 @@ static int read_event(struct fa_job *j, struct fa_event *e)
 	return 0;
 }
 
+static int drain(struct fa_job *j, struct fa_event *e)
+{
+	do {
+		if (read_event(j, e))
+			return 1;
+	} while (receive(j));
+	return 0;
+}
+
 int fa_job_next(struct fa_job *j, struct fa_event *e)
 {
 	if (j->done) {
@@ -345,12 +363,15 @@ int fa_job_next(struct fa_job *j, struct fa_event *e)
 		return -1;
 	}
 	look_at_timer(j);
-	do {
-		if (read_event(j, e))
+	if (drain(j, e))
+		return 1;
+	if (j->from >= 0) {
+		if (!is_dead(j))
+			return 0;
+		if (drain(j, e))
 			return 1;
-	} while (receive(j));
-	if (j->from >= 0)
-		return 0;
+		close_fd(&j->from);
+	}
 	bury(j);
 	return make_end(j, e);
 }
@@ -381,6 +402,7 @@ void fa_job_free(struct fa_job *j)
 	close_fd(&j->from);
 	close_fd(&j->poll);
 	close_fd(&j->timer);
+	close_fd(&j->life);
 	close_fd(&j->complaints);
 	fa_buf_release(&j->in);
 	free(j);

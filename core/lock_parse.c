@@ -320,7 +320,9 @@ static int read_end(struct reader *r)
 
 	if (!r->schema)
 		return fault(r, "not a lock of fainstall: no line \"" FA_LOCK_COMMENT "schema = " FA_LOCK_SCHEMA "\"");
-	if (r->packages >= 0 && (size_t)r->packages != r->lock->n_packages) {
+	if (r->packages < 0)
+		return fault(r, "no line \"" FA_LOCK_COMMENT "packages = N\": the file was cut off");
+	if ((size_t)r->packages != r->lock->n_packages) {
 		snprintf(text, sizeof(text), "the file ends after %zu packages of %ld", r->lock->n_packages, r->packages);
 		return fault(r, text);
 	}

@@ -73,9 +73,9 @@ char *fa_run_plain_url(const char *url);
 /* First len hex digits of the sha256 of a text. The caller's. */
 char *fa_run_digest(const char *text, int len);
 
-/* Requirements into a folder of their own below data/NAME, keyed by what they are; made once. prefix: of the lock's entries
+/* Requirements into a folder of their own below data/NAME, keyed by what they are; made once (*fresh: now). prefix: of the lock's entries
  * ("tool"). The caller's. */
 int fa_run_folder_of(char **out, struct fa_run *run, const char *name, const char *prefix, const struct fa_strv *requirements,
-                     bool alone, struct fa_err *err);
+                     bool alone, bool *fresh, struct fa_err *err);
 
 #endif

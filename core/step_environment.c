@@ -222,11 +222,12 @@ static int pin_from_lock(struct fa_run *run, const struct fa_lock *l, struct fa_
 static int pin_tools(struct fa_run *run, const struct fa_json *args, struct fa_err *err)
 {
 	struct fa_strv tools = FA_STRV_INIT;
+	bool fresh;
 	int rc = 0;
 
 	fa_json_get_strv(args, "tools", &tools);
 	if (tools.n && run->choice->build.wanted && !run->wheel_ready)
-		rc = fa_run_folder_of(&run->tools, run, "tools", "tool", &tools, false, err);
+		rc = fa_run_folder_of(&run->tools, run, "tools", "tool", &tools, false, &fresh, err);
 	fa_strv_release(&tools);
 	return rc;
 }

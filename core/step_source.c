@@ -312,17 +312,20 @@ int fa_step_toolkit(struct fa_run *run, const struct fa_json *args, struct fa_er
 	struct fa_strv requirements = FA_STRV_INIT;
 	const char *home = fa_json_get_string(args, "home");
 	char *folder = NULL;
+	bool fresh = false;
 	int rc;
 
 	fa_json_get_strv(args, "requirements", &requirements);
-	rc = fa_run_folder_of(&folder, run, "toolkits", "toolkit", &requirements, true, err);
+	rc = fa_run_folder_of(&folder, run, "toolkits", "toolkit", &requirements, true, &fresh, err);
 	if (rc == 0) {
 		free(run->toolkit);
 		run->toolkit = fa_path_join(folder, home ? home : "nvidia/cu13");
 		rc = make_links(run->toolkit, fa_json_get(args, "links"), err);
 	}
-	if (rc == 0 && run->outcome != FA_OUTCOME_SKIPPED)
+	if (rc == 0 && fresh)
 		fa_run_say(run, "%s", run->toolkit);
+	else if (rc == 0)
+		fa_run_skip(run, "%s is there already", run->toolkit);
 	free(folder);
 	fa_strv_release(&requirements);
 	return rc;
