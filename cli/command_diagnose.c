@@ -43,12 +43,14 @@ int cli_diagnose(const struct cli *c, int *status, struct fa_err *err)
 	const char *path = log_file(c, err);
 	struct fa_diagnosis d = FA_DIAGNOSIS_INIT;
 	struct fa_facts facts = FA_FACTS_INIT;
+	struct fa_diagnoser *diagnoser = NULL;
 	struct fa_matrix *m = NULL;
 	int rc = -1;
 
 	if (!path || fa_matrix_open(&m, err) < 0)
 		return -1;
-	if (cli_facts(&facts, c, err) < 0 || fa_diagnose_file(&d, path, &facts, m, err) < 0)
+	if (cli_facts(&facts, c, err) < 0 || fa_diagnoser_new(&diagnoser, m, err) < 0 ||
+	    fa_diagnose_file(&d, diagnoser, path, &facts, err) < 0)
 		goto done;
 	print(c, &d);
 	*status = FA_OK;
@@ -60,6 +62,7 @@ int cli_diagnose(const struct cli *c, int *status, struct fa_err *err)
 	}
 done:
 	fa_diagnosis_release(&d);
+	fa_diagnoser_free(diagnoser);
 	fa_facts_release(&facts);
 	fa_matrix_close(m);
 	return rc;

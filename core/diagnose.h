@@ -50,12 +50,17 @@ struct fa_diagnosis {
 		0 \
 	}
 
+/* matrix/causes.json, compiled: once for any number of logs. The matrix must outlive it. */
+struct fa_diagnoser;
+int fa_diagnoser_new(struct fa_diagnoser **out, struct fa_matrix *matrix, struct fa_err *err);
+void fa_diagnoser_free(struct fa_diagnoser *d);
+
 /* Reads the file ("-": standard input) and names causes. `facts` (may be NULL) decide between equal texts and fill the repairs.
- * 0 also when no cause is found; -1: the file cannot be read or the knowledge is damaged. */
-int fa_diagnose_file(struct fa_diagnosis *out, const char *path, const struct fa_facts *facts, struct fa_matrix *matrix,
+ * 0 also when no cause is found; -1: the file cannot be read (FA_USAGE). */
+int fa_diagnose_file(struct fa_diagnosis *out, struct fa_diagnoser *d, const char *path, const struct fa_facts *facts,
                      struct fa_err *err);
-int fa_diagnose_text(struct fa_diagnosis *out, const char *text, size_t len, const struct fa_facts *facts,
-                     struct fa_matrix *matrix, struct fa_err *err);
+int fa_diagnose_text(struct fa_diagnosis *out, struct fa_diagnoser *d, const char *text, size_t len,
+                     const struct fa_facts *facts, struct fa_err *err);
 
 struct fa_json *fa_diagnosis_to_json(const struct fa_diagnosis *d); /* fainstall.diagnosis/1 */
 void fa_diagnosis_print(struct fa_buf *out, const struct fa_diagnosis *d);

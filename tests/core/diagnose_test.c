@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 static struct fa_matrix *matrix;
+static struct fa_diagnoser *diagnoser;
 
 struct diagnose_case {
 	char *name;
@@ -30,7 +31,7 @@ static int open_matrix(void **state)
 	struct fa_err err = FA_ERR_INIT;
 
 	(void)state;
-	if (fa_matrix_open(&matrix, &err) < 0) {
+	if (fa_matrix_open(&matrix, &err) < 0 || fa_diagnoser_new(&diagnoser, matrix, &err) < 0) {
 		fprintf(stderr, "%s\n", err.text);
 		return -1;
 	}
@@ -40,6 +41,7 @@ static int open_matrix(void **state)
 static int close_matrix(void **state)
 {
 	(void)state;
+	fa_diagnoser_free(diagnoser);
 	fa_matrix_close(matrix);
 	return 0;
 }
@@ -51,7 +53,7 @@ static void first_cause_is_right(void **state)
 	struct fa_err err = FA_ERR_INIT;
 	char found[256], *at;
 
-	if (fa_diagnose_text(&d, fa_buf_str(&c->log), c->log.len, &c->facts, matrix, &err) < 0)
+	if (fa_diagnose_text(&d, diagnoser, fa_buf_str(&c->log), c->log.len, &c->facts, &err) < 0)
 		fail_msg("%s", err.text);
 	snprintf(found, sizeof(found), "%s",
 	         d.n_causes                                   ? d.causes[0].id
@@ -197,7 +199,7 @@ static void a_long_line_comes_in_pieces_that_overlap(void **state)
 	(void)state;
 	memset(line, 'x', 200000);
 	memcpy(line + FA_LINES_MAX - 10, " nvcc error : 'cicc' died due to signal 9 ", 42);
-	assert_int_equal(0, fa_diagnose_text(&d, line, 200000, NULL, matrix, &err));
+	assert_int_equal(0, fa_diagnose_text(&d, diagnoser, line, 200000, NULL, &err));
 	assert_int_equal(1, d.n_causes > 0);
 	assert_string_equal("oom_compile", d.causes[0].id);
 	fa_diagnosis_release(&d);
@@ -228,7 +230,7 @@ static void a_missing_file_is_named(void **state)
 	struct fa_err err = FA_ERR_INIT;
 
 	(void)state;
-	assert_int_equal(-1, fa_diagnose_file(&d, "/nowhere/build.log", NULL, matrix, &err));
+	assert_int_equal(-1, fa_diagnose_file(&d, diagnoser, "/nowhere/build.log", NULL, &err));
 	assert_int_equal(FA_USAGE, err.status);
 	assert_non_null(strstr(err.text, "/nowhere/build.log"));
 }
