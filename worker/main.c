@@ -1,0 +1,20 @@
+/* fainstall-worker: what downloads, clones, unpacks, builds and installs. Started by fainstall with a job on stdin; called
+ * under the name "nvcc" it is the compiler gate. */
+#include "gate.h"
+#include "job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int main(int argc, char **argv)
+{
+	const char *slash = strrchr(argv[0], '/');
+
+	if (!strcmp(slash ? slash + 1 : argv[0], "nvcc"))
+		return fa_gate_main(argc, argv);
+	if (argc > 1) {
+		fprintf(stderr, "fainstall-worker is started by fainstall\nrun fainstall --help\n");
+		return 2;
+	}
+	return fa_job_worker_main();
+}
