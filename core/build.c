@@ -397,7 +397,7 @@ static int write_job(const struct build *b, const char *path, struct fa_err *err
 {
 	const struct fa_plan_build *p = b->opts->build;
 	struct fa_json *j = fa_json_new_object();
-	char *text, *nvcc = fa_path_join(b->opts->cuda_home, "bin/nvcc");
+	char *text, *nvcc = b->opts->cuda_home ? fa_path_join(b->opts->cuda_home, "bin/nvcc") : fa_strdup("");
 	int rc;
 
 	fa_json_set_string(j, "source", b->opts->source);
@@ -486,15 +486,15 @@ done:
 
 static int check(const struct fa_build_opts *o, struct fa_err *err)
 {
-	char *setup = fa_path_join(o->source, "setup.py"), *nvcc = fa_path_join(o->cuda_home ? o->cuda_home : "", "bin/nvcc");
+	char *setup = fa_path_join(o->source, "setup.py"), *nvcc = o->cuda_home ? fa_path_join(o->cuda_home, "bin/nvcc") : NULL;
 	int rc = 0;
 
 	if (!fa_file_exists(setup)) {
 		rc = fa_err_set(err, FA_BUILD, "%s: not there; the source is incomplete", setup);
-	} else if (!o->cuda_home || !fa_file_is_executable(nvcc)) {
+	} else if (nvcc && !fa_file_is_executable(nvcc)) {
 		rc = fa_err_set(err, FA_MACHINE, "%s: no compiler there", nvcc);
 		fa_err_next(err, "install the CUDA toolkit, or set CUDA_HOME to the folder that holds bin/nvcc");
-	} else if (!o->build->archs.n) {
+	} else if (nvcc && !o->build->archs.n) {
 		rc = fa_err_set(err, FA_USAGE, "no GPU architecture to build for");
 		fa_err_next(err, "name them: --arch 90");
 	}

@@ -113,11 +113,16 @@ static char *search_path(const struct fa_build_opts *o)
 {
 	char *python = fa_path_dir(o->python);
 	const char *have = getenv("PATH");
-	char *path = o->tools ? fa_strf("%s/bin:%s:%s/bin:%s", o->tools, python, o->cuda_home, have ? have : "/usr/bin:/bin")
-	                      : fa_strf("%s:%s/bin:%s", python, o->cuda_home, have ? have : "/usr/bin:/bin");
+	struct fa_buf path = FA_BUF_INIT;
 
+	if (o->tools)
+		fa_buf_addf(&path, "%s/bin:", o->tools);
+	fa_buf_addf(&path, "%s:", python);
+	if (o->cuda_home)
+		fa_buf_addf(&path, "%s/bin:", o->cuda_home);
+	fa_buf_adds(&path, have ? have : "/usr/bin:/bin");
 	free(python);
-	return path;
+	return fa_buf_detach(&path);
 }
 
 /* The host compiler: the user's own choice if there is one. */
@@ -148,10 +153,12 @@ static void add_archs(struct fa_strv *out, const struct fa_strv *archs)
 
 static void add_gate(struct fa_strv *out, const struct fa_build_opts *o, const char *dir, const char *cxx)
 {
-	fa_strv_pushf(out, "PYTORCH_NVCC=%s/bin/nvcc", dir);
+	if (o->cuda_home) {
+		fa_strv_pushf(out, "PYTORCH_NVCC=%s/bin/nvcc", dir);
+		fa_strv_pushf(out, "FAINSTALL_GATE_NVCC=%s/bin/nvcc", o->cuda_home);
+	}
 	fa_strv_pushf(out, "CXX=%s/bin/c++", dir);
 	fa_strv_pushf(out, "FAINSTALL_GATE_DIR=%s", dir);
-	fa_strv_pushf(out, "FAINSTALL_GATE_NVCC=%s/bin/nvcc", o->cuda_home);
 	fa_strv_pushf(out, "FAINSTALL_GATE_CXX=%s", cxx);
 	fa_strv_pushf(out, "FAINSTALL_GATE_JOBS=%d", o->build->jobs);
 }
@@ -166,7 +173,8 @@ int fa_build_env(struct fa_strv *out, const struct fa_build_opts *o, const char 
 		goto done;
 	inherit(out, sink);
 	fa_strv_pushf(out, "PATH=%s", path);
-	fa_strv_pushf(out, "CUDA_HOME=%s", o->cuda_home);
+	if (o->cuda_home)
+		fa_strv_pushf(out, "CUDA_HOME=%s", o->cuda_home);
 	if (o->tools)
 		fa_strv_pushf(out, "PYTHONPATH=%s", o->tools);
 	fa_strv_pushf(out, "SOURCE_DATE_EPOCH=%s", epoch);

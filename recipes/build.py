@@ -120,8 +120,9 @@ def borrow_packages():
         borrow("wheel.bdist_wheel", ["setuptools.command.bdist_wheel"])
     try:
         import typing_extensions  # noqa: F401
-    except ImportError:
-        borrow("typing_extensions", ["setuptools._vendor.typing_extensions", "pip._vendor.typing_extensions"])
+    except ImportError:  # of it cpp_extension.py uses the one decorator
+        sys.modules["typing_extensions"] = m = No("typing_extensions")
+        m.deprecated = lambda *args, **kwargs: lambda f: f
     if "psutil" not in sys.modules:
         sys.modules["psutil"] = types.ModuleType("psutil")  # asked for only when MAX_JOBS is not set; it is
 
@@ -150,6 +151,9 @@ def narrow(real, job, note):
     def extension(*args, **kw):
         name = kw.pop("name", None) or args[0]
         sources = kw.pop("sources", None) or args[1]
+        if not any(units.UNIT.search(s) for s in sources):  # another line or back end: as upstream has it
+            tell(units=[units.unit_name(s) for s in sources])
+            return real(name, sources, *args[2:], **kw)
         work = units.Work(job, sources, [str(d) for d in kw.get("include_dirs") or []])
         compile_args = dict(kw.get("extra_compile_args") or {})
         compile_args["cxx"] = list(compile_args.get("cxx") or []) + ["-g0"] + work.defines
@@ -180,12 +184,28 @@ def keep_record(note):
     egg_info.run = with_record
 
 
-def nvcc_version(path):
+def toolkit(job, version):
+    """("13.0.88", "cu130"), or what stands for it where torch is not for CUDA."""
+    if getattr(version, "hip", None):
+        return version.hip, "rocm" + "".join(version.hip.split(".")[:2])
+    if not version.cuda:
+        return "", "cpu"
+    path = job["nvcc_path"]
+    if not os.access(path, os.X_OK):
+        raise Stop("%s: no compiler there" % path, "install the CUDA toolkit, or set CUDA_HOME to the folder that holds bin/nvcc")
     text = subprocess.run([path, "-V"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True).stdout
     m = re.search(r"release (\d+)\.(\d+).*?V([\d.]+)", text, flags=re.S)
     if not m:
         raise Stop("%s -V says no release: %s" % (path, text.strip().splitlines()[:1]))
     return m[3], "cu%s%s" % (m[1], m[2])
+
+
+def static_cudart(home):
+    """Where torch brings the runtime of another CUDA major, the extension carries its own."""
+    for lib in ("lib64", "lib"):
+        if os.path.exists(os.path.join(home, lib, "libcudart_static.a")):
+            return [os.path.join(home, lib, "libcudart_static.a"), "-ldl", "-lrt", "-lpthread"]
+    raise Stop("%s has no libcudart_static.a" % home, "install the whole CUDA toolkit")
 
 
 def label(job, torch_version, cuda):
@@ -195,31 +215,60 @@ def label(job, torch_version, cuda):
     return ".".join(words)
 
 
+def no_downloads():
+    """setup_requires would fetch packages in the middle of a build; what is needed is there, or was borrowed."""
+    from setuptools.dist import Distribution
+
+    Distribution.fetch_build_eggs = lambda self, requires: []
+    if hasattr(Distribution, "_install_setup_requires"):
+        Distribution._install_setup_requires = lambda self, attrs: None
+
+
+def build_in(folder):
+    """As `build --build-base`; but with `build` before it on the command line, bdist_wheel compiles everything a second time."""
+    from distutils.command.build import build
+
+    initialize = build.initialize_options
+
+    def with_base(self):
+        initialize(self)
+        self.build_base = folder
+
+    build.initialize_options = with_base
+
+
 def run_setup(job, note, real_torch):
     folder = torch_folder()
     borrow_packages()
+    no_downloads()
     if real_torch:
         import torch
     else:
         torch = stand_in(folder)
+        if getattr(torch.version, "hip", None):
+            raise NotImplementedError("torch for ROCm asks its own libraries")
     import torch.utils.cpp_extension as ext
 
-    version, cuda = nvcc_version(job["nvcc_path"])
+    version, cuda = toolkit(job, torch.version)
     job["torch_folder"] = folder
-    job["can_split_compile"] = "--split-compile" in subprocess.run(
+    job["can_split_compile"] = cuda.startswith("cu") and "--split-compile" in subprocess.run(
         [job["nvcc_path"], "--help"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True).stdout
     job["label"] = label(job, torch.__version__, cuda)
     job["work"] = os.path.join(job["build"], job["label"])
     os.environ["FLASH_ATTN_LOCAL_VERSION"] = job["label"]
     note.update(schema="fainstall.profile/1", version=job["version"], torch=torch.__version__, torch_cuda=torch.version.cuda,
                 python="%d.%d" % sys.version_info[:2], nvcc=version, label=job["label"])
+    if os.environ.get("FAINSTALL_RELAX_CUDA") == "1" and hasattr(ext, "_check_cuda_version"):
+        ext._check_cuda_version = lambda *args, **kwargs: None
+        job["link_args"] = static_cudart(os.environ["CUDA_HOME"])
     ext.CUDAExtension = narrow(ext.CUDAExtension, job, note)
     keep_record(note)
     os.chdir(job["source"])
     sys.path.insert(0, job["source"])
     dist = os.path.join(job["work"], "dist")
     shutil.rmtree(dist, ignore_errors=True)
-    sys.argv = ["setup.py", "build", "--build-base", job["work"], "bdist_wheel", "--dist-dir", dist]
+    build_in(job["work"])
+    sys.argv = ["setup.py", "bdist_wheel", "--dist-dir", dist]
     runpy.run_path("setup.py", run_name="__main__")
     return dist
 
