@@ -1,5 +1,5 @@
 /* fainstall-worker: what downloads, clones, unpacks, builds and installs. Started by fainstall with a job on stdin; called
- * under the name "nvcc" it is the compiler gate. */
+ * under the name "nvcc" or "c++" it is the compiler gate. */
 #include "gate.h"
 #include "job.h"
 
@@ -8,9 +8,9 @@
 
 int main(int argc, char **argv)
 {
-	const char *slash = strrchr(argv[0], '/');
+	const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
 
-	if (!strcmp(slash ? slash + 1 : argv[0], "nvcc"))
+	if (!strcmp(name, "nvcc") || !strcmp(name, "c++"))
 		return fa_gate_main(argc, argv);
 	if (argc > 1) {
 		fprintf(stderr, "fainstall-worker is started by fainstall\nrun fainstall --help\n");

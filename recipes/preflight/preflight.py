@@ -40,7 +40,7 @@ def known_cause(text, what):
             fill = lambda s: re.sub(r"\{(\d)\}", lambda k: m[int(k[1])], s)  # noqa: E731
             return Stop(row["id"], fill(row["text"]), fill(row["next"]))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    bad = [line for line in lines if "error" in line or "fatal" in line] or lines or ["no output"]
+    bad = [line for line in lines if re.search("error|fatal", line, flags=re.I)] or lines[-1:] or ["no output"]
     return Stop("unknown", "%s: %s" % (what, bad[0]), "fainstall diagnose shows more of the log")
 
 

@@ -1,0 +1,77 @@
+/* Builds a wheel with the build engine alone: no resolve, no network. See the script of the same name. */
+#include "buf.h"
+#include "build.h"
+#include "json.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static volatile int cancel;
+
+static void on_signal(int sig)
+{
+	cancel = sig == SIGUSR1 ? FA_BUILD_DRAIN : 1;
+}
+
+static void show(void *ctx, const struct fa_event *e)
+{
+	struct fa_json *j;
+	char *text;
+
+	(void)ctx;
+	if (e->kind == FA_EVENT_LOG)
+		return;
+	j = fa_event_to_json(e);
+	text = fa_json_print(j, false);
+	puts(text);
+	fflush(stdout);
+	free(text);
+	fa_json_free(j);
+}
+
+/* SOURCE PYTHON CUDA_HOME WHEEL_DIR PROFILE DTYPES HEAD_DIMS FEATURES ARCHS JOBS; "" or "all" for everything */
+int main(int argc, char **argv)
+{
+	struct fa_plan_build plan = { .wanted = true };
+	struct fa_build_opts opts = { .build = &plan, .version = "2.8.3", .cancel = &cancel };
+	const struct fa_sink sink = { .emit = show };
+	struct fa_err err = FA_ERR_INIT;
+	char *wheel = NULL, *log;
+	int rc;
+
+	if (argc != 11)
+		return FA_USAGE;
+	signal(SIGINT, on_signal);
+	signal(SIGTERM, on_signal);
+	signal(SIGUSR1, on_signal);
+	opts.source = argv[1];
+	opts.python = argv[2];
+	opts.cuda_home = argv[3];
+	opts.wheel_dir = argv[4];
+	opts.tools = getenv("TOOLS");
+	plan.profile = argv[5];
+	fa_strv_split(&plan.dtypes, strcmp(argv[6], "all") != 0 ? argv[6] : "", ",");
+	fa_strv_split(&plan.head_dims, strcmp(argv[7], "all") != 0 ? argv[7] : "", ",");
+	fa_strv_split(&plan.features, strcmp(argv[8], "all") != 0 ? argv[8] : "", ",");
+	fa_strv_split(&plan.archs, argv[9], ",");
+	plan.backward = !strcmp(argv[5], "training");
+	plan.jobs = atoi(argv[10]);
+	log = fa_strf("%s/log", opts.wheel_dir);
+	opts.log_dir = log;
+	rc = fa_build_preflight(&opts, &sink, 0, &err);
+	if (rc == 0)
+		rc = fa_build_wheel(&wheel, &opts, &sink, 1, &err);
+	if (rc < 0)
+		fprintf(stderr, "%s\n%s\n", err.text, err.next);
+	else
+		puts(wheel);
+	free(wheel);
+	free(log);
+	fa_strv_release(&plan.dtypes);
+	fa_strv_release(&plan.head_dims);
+	fa_strv_release(&plan.features);
+	fa_strv_release(&plan.archs);
+	return rc < 0 ? (int)err.status : 0;
+}
