@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { ROW_ACTION, ROW_STEP, ROW_DETAIL };
-enum { FOOT_LINES = 8 }; /* totals and command, with the blanks around them */
+enum { FOOT_LINES = 7 }; /* totals and command, with the blanks around them; its last line may take the blank above the hint */
 
 /* The arguments of a step as lines of JSON, without the outer braces. The caller's. */
 static void detail_lines(struct fa_strv *out, const struct fa_step *s)

@@ -136,6 +136,10 @@ void tui_term_close(void)
 {
 	if (!term.screen)
 		return;
+	if (!can("rmcup")) { /* no second screen: what follows must not stand in the rest of a picture */
+		erase();
+		refresh();
+	}
 	delwin(term.keys);
 	endwin();
 	delscreen(term.screen);
@@ -199,6 +203,9 @@ static uint32_t special(wint_t key)
 	case KEY_NPAGE: return TUI_KEY_PAGE_DOWN;
 	case KEY_BACKSPACE: return TUI_KEY_BACKSPACE;
 	case KEY_ENTER: return '\r';
+	case KEY_SUSPEND: return 26; /* TERM=linux calls Ctrl-Z so */
+	case KEY_REFRESH: return 12;
+	case KEY_CANCEL: return 27;
 	case KEY_RESIZE: return TUI_TERM_RESIZED;
 	case KEY_F(1): return TUI_KEY_F1;
 	case KEY_F(10): return TUI_KEY_F10;

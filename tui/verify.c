@@ -75,9 +75,10 @@ static void headline(char *out, size_t size, const struct tui_work *w)
 	else if (failed)
 		snprintf(out, size, "%d of %zu checks %s not hold.", failed, w->n_checks, failed == 1 ? "does" : "do");
 	else if (not_run)
-		snprintf(out, size, "%d checks hold; %d could not run here.", tui_work_checks(w, FA_OUTCOME_OK), not_run);
+		snprintf(out, size, "%d of %zu checks hold; %d could not run here.", tui_work_checks(w, FA_OUTCOME_OK),
+		         w->n_checks, not_run);
 	else
-		snprintf(out, size, "All %zu checks hold.", w->n_checks);
+		snprintf(out, size, w->n_checks == 1 ? "The check holds." : "All %zu checks hold.", w->n_checks);
 }
 
 static int verify_height(const struct tui_model *m, const struct tui_rows *rows)
