@@ -37,7 +37,7 @@ LIBS_WORKER := $(shell $(PKG_CONFIG) --libs libcjson libcurl libgit2 libarchive 
 # formats that we never read. RPATH, not RUNPATH: it must hold for the libraries' own libraries too.
 ifdef PORTABLE
 LDFLAGS += -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib' -Wl,--as-needed
-LIBS_WORKER := -Wl,-Bstatic -larchive -Wl,-Bdynamic -lcjson -lcurl -lgit2 -lz -lbz2 -llzma -lzstd -llz4 -lnettle -lcrypto -lacl -ldl -lm
+LIBS_WORKER := -Wl,-Bstatic -larchive -Wl,-Bdynamic -lcjson -lcurl -lgit2 $(addprefix -l:lib,z.so.1 bz2.so.1.0 lzma.so.5 zstd.so.1 lz4.so.1 nettle.so.8 acl.so.1 crypto.so.3) -ldl -lm
 endif
 LIBS_TEST = -lcmocka -lvterm -lutil
 
