@@ -83,7 +83,23 @@ def full(line):
             case("long", d=128, b=1, sq=131072, h=1, causal=True),
             case("long", d=64, b=1, sq=65536, h=2),
             case("long", d=128, b=1, sq=140000, h=128, hk=128, causal=True)]   # more than 2^31 numbers in one tensor
-    return usable(line, unique(out))
+    return usable(line, unique(out + grid(line, 320 - len(usable(line, unique(out))))))
+
+
+def grid(line, wanted):
+    """For a build of few dtypes and head dims: more lengths, heads and odd head dims of those that it has."""
+    out = []
+    for sq, sk in [(64, 64), (65, 129), (97, 31), (128, 384), (200, 200), (255, 257), (513, 320), (1, 77), (31, 640), (384, 511)]:
+        for off in (0, 8, 3, 24, 17):
+            for h, hk in ((4, 4), (6, 2), (5, 1)):
+                for causal in (False, True):
+                    for dtype in DTYPES:
+                        for d in line.spec["head_dims"]:
+                            c = case(dtype=dtype, d=d - off, sq=sq, sk=sk, h=h, hk=hk, causal=causal, b=1 + off % 2)
+                            c["backward"] = not line.lack(dict(c, backward=True))
+                            if not line.lack(c) and len(out) < wanted:
+                                out.append(c)
+    return out
 
 
 def features(d):
@@ -182,6 +198,8 @@ def usable(line, cases):
         if c["op"] in line.packed and line.packed[c["op"]] is None:
             continue
         if not line.kernel_dim(c["d"]) or (c["d"] not in line.spec["head_dims"] and not line.spec["any_head_dim"]):
+            continue
+        if c["d"] % line.spec.get("multiple", 1):
             continue
         if c["op"] == "kvcache" and (c["d"] % 8 or c.get("alibi") and line.name != "fa2" or c.get("leftpad")):
             continue

@@ -22,8 +22,12 @@ def normal(name):
 
 
 def by_name():
-    found = {}
+    found, seen = {}, set()
     for d in importlib.metadata.distributions():
+        where = os.path.realpath(str(getattr(d, "_path", id(d))))
+        if where in seen:   # a folder that is in the path twice
+            continue
+        seen.add(where)
         try:
             found.setdefault(normal(d.metadata["Name"]), []).append(d)
         except (KeyError, TypeError):

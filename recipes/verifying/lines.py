@@ -26,6 +26,7 @@ LINES = {
         "dtypes": ["fp16", "bf16"],
         "head_dims": [64, 96, 128, 192, 256],
         "any_head_dim": True,
+        "multiple": 8,
     },
     "fa4": {
         "title": "FA4",
@@ -94,14 +95,15 @@ class Line:
         spec = LINES[name]
         self.name, self.spec, self.title = name, spec, spec["title"]
         self.module = self.find(spec["modules"])
-        self.version = getattr(self.module, "__version__", "")
+        dist = installed(name)
+        self.version = dist.version if dist else getattr(self.module, "__version__", "")
         self.dense = self.module.flash_attn_func
         self.varlen = getattr(self.module, "flash_attn_varlen_func", None)
         self.kvcache = getattr(self.module, "flash_attn_with_kvcache", None)
         self.packed = {k: getattr(self.module, "flash_attn_%s_func" % k, None)
                        for k in ("qkvpacked", "kvpacked", "varlen_qkvpacked", "varlen_kvpacked")}
         self.no_window = spec.get("no_window", (-1, -1))
-        self.profile = profile_of(installed(name))
+        self.profile = profile_of(dist)
         if self.profile is None and spec.get("configs"):
             self.profile = profile_of_fa3(spec["configs"])
         self.api = {f: f in self.arguments(self.dense) for f in
@@ -169,7 +171,7 @@ class Line:
             if p["head_dims"] and case["d"] > max(p["head_dims"]):
                 return "head dim %d" % case["d"]
         elif p["head_dims"] and self.kernel_dim(case["d"]) not in p["head_dims"]:
-            return "head dim %d" % case["d"]
+            return "head dim %d" % self.kernel_dim(case["d"])
         if case.get("backward") and not p["backward"]:
             return "backward"
         if have is None:

@@ -8,6 +8,7 @@ from . import reference
 from .cases import name as case_name, smaller
 from .lines import HONEST
 
+OUT_OF_MEMORY = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)   # its name since torch 2.5
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
 
 
@@ -24,6 +25,7 @@ class Setting:
 
     def __init__(self, line, device):
         self.line, self.device = line, device
+        self.shrunk = 0   # how many cases were made smaller: the first few are enough
 
     def generator(self, case):
         seed = int.from_bytes(hashlib.sha256(case_name(case).encode()).digest()[:6], "little")
@@ -530,7 +532,10 @@ def run(s, case):
 
 
 def shrink(s, case, tries=24):
-    """The simplest case found that is still wrong, by undoing one thing at a time."""
+    """The simplest case found that is still wrong, by undoing one thing at a time. None after the first few: they are enough."""
+    s.shrunk += 1
+    if s.shrunk > 4:
+        return None
     found = dict(case)
     moved = True
     while moved and tries > 0:

@@ -128,7 +128,7 @@ class Book:
         if stage == "speed":
             return verdict.sentence(self.title, self.measured, self.card) or "; ".join(c["text"] for c in good)
         if stage == "numbers":
-            worst = max((c["data"].get("ratio") or 0.0 for c in good if c.get("case")), default=0.0)
+            worst = max(((c.get("data") or {}).get("ratio") or 0.0 for c in good if c.get("case")), default=0.0)
             left = sum("left_out" in (c.get("data") or {}) for c in good)
             skipped = len(all_) - len(good)
             return "%d of %d cases right, errors at most %.2f x those of plain attention in the same type%s%s" % (
@@ -151,6 +151,7 @@ def worker_environment():
     env = dict(os.environ)
     for name in ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "PYTORCH_NVCC"):
         env.pop(name, None)
+    env.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")   # no pool of processes for one small graph
     return env
 
 
@@ -351,11 +352,12 @@ class Run:
     def programs(self):
         """kernels/roofline: matmul and bandwidth without torch."""
         program = os.path.join(self.work["kernels"], "roofline") if self.work["kernels"] else ""
-        if not program or not os.access(program, os.X_OK) or self.o.no_speed or self.o.device == "cpu" or self.o.only:
-            return
+        if not program or not os.access(program, os.X_OK) or self.o.no_speed or self.o.device == "cpu" or self.o.only or (
+                self.o.mode == "quick" and self.card.get("matmul_tflops")):
+            return   # in the quick mode torch has said it already
         started = time.monotonic()
         try:
-            p = subprocess.run([program] + (["--quick"] if self.o.mode == "quick" else []), capture_output=True, text=True, timeout=120,
+            p = subprocess.run([program] + (["--quick"] if self.o.mode != "full" else []), capture_output=True, text=True, timeout=120,
                                stdin=subprocess.DEVNULL, check=False, env=program_environment())
             rows = [json.loads(x) for x in p.stdout.splitlines() if x.startswith("{")]
         except (OSError, ValueError, subprocess.TimeoutExpired) as e:

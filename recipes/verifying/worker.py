@@ -88,7 +88,7 @@ def base_case(line):
     return next((c for c in wishes if c["d"] in line.spec["head_dims"] and not line.lack(c)), wishes[0])
 
 
-def items(line, device, options):
+def items(line, device, about, options):
     """Everything to be done, in order: (stage, id, function of a Setting, seconds it may take, case or None)."""
     from . import cases, crosscheck, numbers, speed, used
 
@@ -100,11 +100,13 @@ def items(line, device, options):
         c = dict(base, dtype=dtype, sq=64, sk=64, causal=True, backward=not line.lack(dict(base, dtype=dtype, backward=True)))
         if not line.lack(dict(c, backward=False)):
             out.append(("kernels", "%s forward%s" % (dtype, " and backward" if c["backward"] else ""),
-                        lambda s, c=c: numbers.run(s, c), limit + 30, c))
+                        lambda s, c=c: numbers.run(s, c), limit + 150, c))   # PTX may have to be compiled
     chosen = cases.few(line) if line.spec.get("compiles_at_first_use") else {"quick": cases.quick, "full": cases.full}.get(
         mode, cases.normal)(line)
     if options["small"]:
         chosen = [c for c in chosen if c["op"] != "long"]
+    if about["count"] < 2:
+        chosen = [c for c in chosen if c["op"] != "device"]
     out.append(("numbers", "fp32 itself", lambda s: crosscheck.run(s, options["kernels"]), limit + 30, None))
     for c in chosen:
         out.append(("numbers", cases.name(c), lambda s, c=c: numbers.run(s, c), limit + (240 if c["op"] == "compile" else 0), c))
@@ -120,7 +122,7 @@ def items(line, device, options):
 
 
 def do(tell, torch, setting, item, index):
-    """One item to its finding. Returns False when the card's context is lost."""
+    """One item to its finding. Returns whether the card's context is still good, and the status."""
     from . import numbers
 
     stage, id_, fn, limit, case = item
@@ -135,7 +137,7 @@ def do(tell, torch, setting, item, index):
             data["shrunk"] = numbers.shrink(setting, case)
     except numbers.NotRun as e:
         status, text = "not_run", str(e)
-    except torch.OutOfMemoryError as e:
+    except numbers.OUT_OF_MEMORY as e:
         status, text = "not_run", "too little free memory on the card: %s" % one_line(e)[:160]
     except numbers.Wrong as e:
         text = str(e)
@@ -143,11 +145,11 @@ def do(tell, torch, setting, item, index):
         text = one_line(e)
         data = {"trace": traceback.format_exc()[-2000:]}
         honest = numbers.HONEST.search(text) and not STICKY.search(text)
-        if honest and setting.line.profile is None:   # another's build of which nothing is known: it says so itself
+        if honest and setting.line.profile is None and stage != "kernels":   # another's build of which nothing is known: it says so itself
             status, text = "skipped", "this build says: " + text[:200]
-        alive = not STICKY.search(text)
+        alive = not STICKY.search(text) or "no kernel image" in text
     tell("check", index=index, stage=stage, id=id_, status=status, text=text, seconds=time.perf_counter() - start, case=case, data=data)
-    return alive
+    return alive, status
 
 
 def run(options):
@@ -171,16 +173,23 @@ def run(options):
     if first:
         tell("card", data=about)
     setting = numbers.Setting(line, card)
-    todo = items(line, card, options)
+    todo = items(line, card, about, options)
     if options["case"] is not None:
         c = options["case"]
         todo = [("numbers", "the case given", lambda s: numbers.run(s, c), options["limit"] or 60, c)]
     if first:
         tell("count", stages={s: sum(i[0] == s for i in todo) for s in ("kernels", "numbers", "used", "speed")})
+    ran = {"kernels": 0, "good": 0}
     for index, item in enumerate(todo):
+        if item[0] != "kernels" and ran["kernels"] and not ran["good"]:
+            tell("nocard", text="no kernel of this build runs on this card")
+            return 0
         if index < options["start"] or (options["only"] and not re.search(options["only"], "%s/%s" % item[:2])):
             continue
-        if not do(tell, torch, setting, item, index):
+        alive, status = do(tell, torch, setting, item, index)
+        ran["kernels"] += item[0] == "kernels"
+        ran["good"] += item[0] == "kernels" and status == "ok"
+        if not alive:
             return POISONED
     tell("end")
     return 0
