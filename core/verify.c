@@ -233,7 +233,7 @@ static void symbols(struct verify *v)
 	if (!site)
 		end_stage(v, "symbols", FA_OUTCOME_NOT_RUN, "torch, whose symbols are looked for, is not there", 0);
 	else if (!v->binaries.n)
-		end_stage(v, "symbols", FA_OUTCOME_NOT_RUN, "nothing compiled is in the package: it compiles at first use", 0);
+		end_stage(v, "symbols", FA_OUTCOME_SKIPPED, "nothing compiled is in the package: it compiles at first use", 0);
 	else {
 		for (size_t i = 0; i < v->binaries.n; i++)
 			good &= xray_one(v, v->binaries.v[i], site, &text);
