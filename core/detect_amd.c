@@ -75,8 +75,8 @@ static void add_node(struct fa_probe *p, const char *node, const char *propertie
 	if (name && *name)
 		fa_gpu_set(&g->name, name);
 	free(name);
-	if (!p->out->gpus_origin)
-		p->out->gpus_origin = fa_strdup(NODES);
+	if (p->out->n_gpus == 1)
+		fa_gpu_set(&p->out->gpus_origin, NODES);
 }
 
 static bool read_topology(struct fa_probe *p)
@@ -117,7 +117,7 @@ static void read_bus(struct fa_probe *p)
 		g->vendor = fa_strdup("amd");
 		g->arch = fa_strdup(fa_cards_arch_by_pci(vendor, device));
 		g->pci = fa_read_pci(address);
-		p->out->gpus_origin = fa_strdup("/sys/bus/pci/devices");
+		fa_gpu_set(&p->out->gpus_origin, "/sys/bus/pci/devices");
 		fa_probe_problem(p, "driver_amd_not_loaded", "sysfs",
 		                 "sudo modprobe amdgpu, or install AMD's driver and restart",
 		                 "The card at %s has no driver that computes: /sys/class/kfd is not there", g->pci);
@@ -138,8 +138,8 @@ static void detect_rocm(struct fa_probe *p)
 	else {
 		fa_facts_set_text(p->out, FA_FACT_ROCM, version, path);
 		fa_facts_add_toolkit(p->out, "rocm", version, home);
-		if (!p->out->toolkits_origin)
-			p->out->toolkits_origin = fa_strdup(path);
+		if (p->out->n_toolkits == 1)
+			fa_gpu_set(&p->out->toolkits_origin, path);
 	}
 	free(version);
 	free(text);

@@ -319,5 +319,7 @@ void fa_detect_nvidia(struct fa_probe *p)
 	if (!e.nvml_hung && !e.nvml.n_problems && !e.model &&
 	    (!p->sys->recorded || p->sys->recorded(p->sys->ctx, "ask", "pci")))
 		p->out->gpus_known = true;
+	if (p->out->gpus_known && !p->out->gpus_origin)
+		p->out->gpus_origin = fa_strdup("/sys/bus/pci/devices, NVML");
 	evidence_release(&e);
 }

@@ -196,6 +196,8 @@ void fa_detect_toolkits(struct fa_probe *p)
 		ask_nvcc(p, home);
 	candidates(&homes, p, &why);
 	add_others(p, &homes);
+	if (p->out->toolkits_known && !p->out->toolkits_origin)
+		p->out->toolkits_origin = fa_strdup("PATH, /usr/local");
 	set = p->sys->env(p->sys->ctx, why);
 	if (set && *set) {
 		fa_facts_set_text(p->out, FA_FACT_CUDA_HOME, set, why);

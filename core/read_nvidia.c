@@ -194,6 +194,18 @@ static void windows_table(struct fa_reading *r, const char *line)
 		fa_facts_set_text(r->out, FA_FACT_OS, "windows", r->origin);
 }
 
+/* The table of `nvidia-smi -l` comes again and again. */
+static bool seen(const struct fa_facts *f, int index, const char *bus)
+{
+	char *pci = fa_read_pci(bus);
+	bool is = false;
+
+	for (size_t i = 0; i < f->n_gpus && !is; i++)
+		is = f->gpus[i].index == index && f->gpus[i].pci && !strcmp(f->gpus[i].pci, pci);
+	free(pci);
+	return is;
+}
+
 static void read_table(struct fa_reading *r)
 {
 	for (size_t i = 0; i < r->lines->n; i++) {
@@ -206,7 +218,7 @@ static void read_table(struct fa_reading *r)
 		if (strstr(r->lines->v[i], "MIG devices:") || strstr(r->lines->v[i], "Processes:"))
 			return;
 		bus = card_line(r->lines->v[i], &name, &len, &index);
-		if (!bus)
+		if (!bus || seen(r->out, index, bus))
 			continue;
 		g = add_card(r);
 		g->index = index;

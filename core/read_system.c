@@ -358,47 +358,12 @@ void fa_read_meminfo(struct fa_reading *r)
 
 /* ---- environment variables */
 
-const char *const fa_read_env_names[] = { "CUDA_HOME",
-	                                  "CUDA_PATH",
-	                                  "CUDACXX",
-	                                  "CUDA_VISIBLE_DEVICES",
-	                                  "HIP_VISIBLE_DEVICES",
-	                                  "ROCR_VISIBLE_DEVICES",
-	                                  "HSA_OVERRIDE_GFX_VERSION",
-	                                  "ROCM_HOME",
-	                                  "ROCM_PATH",
-	                                  "MAX_JOBS",
-	                                  "NVCC_THREADS",
-	                                  "TORCH_CUDA_ARCH_LIST",
-	                                  "PYTORCH_ROCM_ARCH",
-	                                  "PYTORCH_NVCC",
-	                                  "FLASH_ATTN_CUDA_ARCHS",
-	                                  "FLASH_ATTENTION_*",
-	                                  "NVCC_APPEND_FLAGS",
-	                                  "NVCC_PREPEND_FLAGS",
-	                                  "NVCC_CCBIN",
-	                                  "CC",
-	                                  "CXX",
-	                                  "CFLAGS",
-	                                  "CXXFLAGS",
-	                                  "LDFLAGS",
-	                                  "LD_LIBRARY_PATH",
-	                                  "LD_PRELOAD",
-	                                  "LIBRARY_PATH",
-	                                  "CPATH",
-	                                  "PYTHONPATH",
-	                                  "PYTHONHOME",
-	                                  "VIRTUAL_ENV",
-	                                  "CONDA_PREFIX",
-	                                  "CONDA_DEFAULT_ENV",
-	                                  "PIP_NO_BINARY",
-	                                  "PIP_NO_BUILD_ISOLATION",
-	                                  "PIP_REQUIRE_VIRTUALENV",
-	                                  "UV_NO_BUILD_ISOLATION",
-	                                  "NVIDIA_VISIBLE_DEVICES",
-	                                  "NVIDIA_DRIVER_CAPABILITIES",
-	                                  "TMPDIR",
-	                                  NULL };
+const char *const fa_read_env_names[] = {
+#define ENV(name) name,
+#include "env.def"
+#undef ENV
+	NULL
+};
 
 bool fa_read_env_wanted(const char *name)
 {

@@ -49,8 +49,7 @@ static void child_setup(int out, int err)
 	restore_signals();
 	if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
 		_exit(127);
-	for (int fd = 3; fd < 256; fd++)
-		close(fd);
+	closefrom(3);
 }
 
 /* Returns in the child with 0, in the parent with 1, -1 when it could not be started. */
