@@ -1,10 +1,13 @@
 /* `fainstall diagnose [FILE|-]`: the cause of a failure, from its output. */
 #include "cli.h"
 
+#include "bundle.h"
 #include "diagnose.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 static void print(const struct cli *c, const struct fa_diagnosis *d)
@@ -38,6 +41,27 @@ static const char *log_file(const struct cli *c, struct fa_err *err)
 	return NULL;
 }
 
+static const char bundle_file[] = "fainstall-bundle.json";
+
+/* The plan for these facts goes in too: what fainstall would have done says where it differs from what was done. */
+static int write_bundle(const struct cli *c, const struct fa_facts *facts, struct fa_matrix *m, const struct fa_diagnosis *d,
+                        const char *log, struct fa_err *err)
+{
+	struct fa_plan plan = FA_PLAN_INIT;
+	struct utsname machine;
+	struct fa_names names = { .user = getenv("USER"), .home = getenv("HOME") };
+	int rc = -1;
+
+	if (uname(&machine) == 0)
+		names.host = machine.nodename;
+	if (fa_resolve(&plan, facts, &c->wish, m, err) == 0 && fa_plan_steps(&plan, facts, m, err) == 0)
+		rc = fa_bundle_write(bundle_file, facts, &plan, d, log, &names, err);
+	if (rc == 0 && !c->v[CLI_OPT_QUIET])
+		fprintf(stderr, "%s is written: read it once, then attach it to your report.\n", bundle_file);
+	fa_plan_release(&plan);
+	return rc;
+}
+
 int cli_diagnose(const struct cli *c, int *status, struct fa_err *err)
 {
 	const char *path = log_file(c, err);
@@ -53,6 +77,8 @@ int cli_diagnose(const struct cli *c, int *status, struct fa_err *err)
 	    fa_diagnose_file(&d, diagnoser, path, &facts, err) < 0)
 		goto done;
 	print(c, &d);
+	if (c->v[CLI_OPT_BUNDLE] && write_bundle(c, &facts, m, &d, path, err) < 0)
+		goto done;
 	*status = FA_OK;
 	rc = 0;
 	if (!d.n_causes) {
