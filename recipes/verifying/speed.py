@@ -156,7 +156,7 @@ def judge(s, c, rows):
         if mine and square > 4 * 10 * c["b"] * c["sq"] * c["h"] * c["d"] * 2 / 2 ** 20 and mine["mib"] > 0.5 * square:
             faults.append("%s needs %s MiB, like standard attention (%s MiB for its square matrix)" % (
                 direction, format(round(mine["mib"]), ","), format(round(square), ",")))
-        if mine and std and std["mib"] > 4 and mine["mib"] > 0.6 * std["mib"]:
+        if mine and std and (square >= 512 or s.device.name == "cpu") and mine["mib"] > 0.6 * std["mib"]:
             faults.append("%s needs %s MiB, standard attention %s" % (
                 direction, format(round(mine["mib"]), ","), format(round(std["mib"]), ",")))
     mine = find(rows, s.line.title, "forward")
