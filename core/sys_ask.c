@@ -1,5 +1,7 @@
 #include "sys_ask.h"
 
+#include "buf.h"
+#include "file.h"
 #include "sys_nvml.h"
 
 #include <ctype.h>
@@ -30,33 +32,30 @@ static int usable_cores(void)
 	return n;
 }
 
-static int answer_system(const char *question)
+static int answer_system(struct fa_buf *out, const char *question)
 {
 	struct utsname u;
 
 	(void)question;
 	if (uname(&u) == 0)
-		printf("sysname=%s\nrelease=%s\nmachine=%s\n", u.sysname, u.release, u.machine);
-	printf("glibc=%s\ncores=%d\n", gnu_get_libc_version(), usable_cores());
+		fa_buf_addf(out, "sysname=%s\nrelease=%s\nmachine=%s\n", u.sysname, u.release, u.machine);
+	fa_buf_addf(out, "glibc=%s\ncores=%d\n", gnu_get_libc_version(), usable_cores());
 	return 0;
 }
 
 /* ---- pci */
 
-static void read_word(char *out, size_t size, const char *device, const char *name)
+/* The caller's; "" when it cannot be read. */
+static char *read_word(const char *device, const char *name)
 {
-	char path[512];
-	FILE *f;
+	char *path = fa_strf("/sys/bus/pci/devices/%s/%s", device, name);
+	struct fa_buf b = FA_BUF_INIT;
 
-	*out = '\0';
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", device, name);
-	f = fopen(path, "re");
-	if (!f)
-		return;
-	if (!fgets(out, (int)size, f))
-		*out = '\0';
-	out[strcspn(out, "\n")] = '\0';
-	fclose(f);
+	fa_file_read(&b, path, 256, NULL);
+	if (b.data)
+		b.data[strcspn(b.data, "\n")] = '\0';
+	free(path);
+	return b.data ? b.data : fa_strdup("");
 }
 
 static const char *driver_of(char *out, size_t size, const char *device)
@@ -73,28 +72,28 @@ static const char *driver_of(char *out, size_t size, const char *device)
 	return slash ? slash + 1 : out;
 }
 
-static void answer_pci_device(const char *device)
+static void answer_pci_device(struct fa_buf *out, const char *device)
 {
-	char vendor[32], id[32], class[32], link[512];
+	char *class = read_word(device, "class"), *vendor = read_word(device, "vendor"), *id = read_word(device, "device");
+	char link[512];
 
-	read_word(class, sizeof(class), device, "class");
-	if (strncmp(class, "0x03", 4) != 0 && strncmp(class, "0x12", 4) != 0)
-		return;
-	read_word(vendor, sizeof(vendor), device, "vendor");
-	read_word(id, sizeof(id), device, "device");
-	printf("pci=%s %s %s %s %s\n", device, vendor, id, class, driver_of(link, sizeof(link), device));
+	if (!strncmp(class, "0x03", 4) || !strncmp(class, "0x12", 4))
+		fa_buf_addf(out, "pci=%s %s %s %s %s\n", device, vendor, id, class, driver_of(link, sizeof(link), device));
+	free(class);
+	free(vendor);
+	free(id);
 }
 
-static int answer_pci(const char *question)
+static int answer_pci(struct fa_buf *out, const char *question)
 {
 	struct dirent **names = NULL;
 	int n = scandir("/sys/bus/pci/devices", &names, NULL, alphasort);
 
 	(void)question;
-	printf("bus=%s\n", n >= 0 ? "yes" : "no");
+	fa_buf_addf(out, "bus=%s\n", n >= 0 ? "yes" : "no");
 	for (int i = 0; i < n; i++) {
 		if (names[i]->d_name[0] != '.')
-			answer_pci_device(names[i]->d_name);
+			answer_pci_device(out, names[i]->d_name);
 		free(names[i]);
 	}
 	free(names);
@@ -129,12 +128,7 @@ static void unmap(struct map *m)
 	munmap((void *)(uintptr_t)m->data, m->len);
 }
 
-static bool contains(const struct map *m, const char *text)
-{
-	return memmem(m->data, m->len, text, strlen(text)) != NULL;
-}
-
-static int answer_glibcxx(const char *question)
+static int answer_glibcxx(struct fa_buf *out, const char *question)
 {
 	static const char prefix[] = "GLIBCXX_3.4.";
 	const char *file = strchr(question, ' ');
@@ -153,24 +147,31 @@ static int answer_glibcxx(const char *question)
 			best = n;
 	}
 	if (best >= 0)
-		printf("glibcxx=3.4.%ld\n", best);
+		fa_buf_addf(out, "glibcxx=3.4.%ld\n", best);
 	unmap(&m);
 	return 0;
 }
 
-/* libc10 exports functions that take a std::string: their names tell which one. */
-static void answer_abi(const char *folder)
+/* libc10 exports c10::detail::torchCheckFail(const char *, const char *, unsigned, const std::string &): its name tells which
+ * std::string. */
+static void answer_abi(struct fa_buf *out, const char *folder)
 {
+	static const char name[] = "_ZN3c106detail14torchCheckFailEPKcS2_jRK";
 	char path[4096];
 	struct map m;
 
 	snprintf(path, sizeof(path), "%s/lib/libc10.so", folder);
 	if (!map_file(&m, path))
 		return;
-	if (contains(&m, "NSt7__cxx1112basic_string"))
-		puts("cxx11abi=1");
-	else if (contains(&m, "_ZN3c10"))
-		puts("cxx11abi=0");
+	for (const char *p = m.data; (p = memmem(p, m.len - (size_t)(p - m.data), name, sizeof(name) - 1));) {
+		p += sizeof(name) - 1;
+		if (m.data + m.len - p < 16)
+			break;
+		if (!strncmp(p, "NSt7__cxx1112", 13) || !strncmp(p, "Ss", 2)) {
+			fa_buf_addf(out, "cxx11abi=%d\n", *p == 'N');
+			break;
+		}
+	}
 	unmap(&m);
 }
 
@@ -204,13 +205,13 @@ static bool is_arch_list(const char *p, size_t len)
 }
 
 /* A list that begins with these four bytes, the first of which is the NUL of what stands before it. */
-static bool find_arch_list(const struct map *m, const char begins[4])
+static bool find_arch_list(struct fa_buf *out, const struct map *m, const char begins[4])
 {
 	for (const char *p = m->data; (p = memmem(p, m->len - (size_t)(p - m->data), begins, 4)); p += 4) {
 		size_t n = list_length(p + 1, m->len - (size_t)(p + 1 - m->data));
 
 		if (n > 4 && is_arch_list(p + 1, n)) {
-			printf("archs=%.*s\n", (int)n, p + 1);
+			fa_buf_addf(out, "archs=%.*s\n", (int)n, p + 1);
 			return true;
 		}
 	}
@@ -218,7 +219,7 @@ static bool find_arch_list(const struct map *m, const char begins[4])
 }
 
 /* torch.cuda.get_arch_list() returns a text that stands in libtorch_python. */
-static void answer_archs(const char *folder)
+static void answer_archs(struct fa_buf *out, const char *folder)
 {
 	static const char cuda[4] = { '\0', 's', 'm', '_' }, rocm[4] = { '\0', 'g', 'f', 'x' };
 	char path[4096];
@@ -227,29 +228,29 @@ static void answer_archs(const char *folder)
 	snprintf(path, sizeof(path), "%s/lib/libtorch_python.so", folder);
 	if (!map_file(&m, path))
 		return;
-	if (!find_arch_list(&m, cuda))
-		find_arch_list(&m, rocm);
+	if (!find_arch_list(out, &m, cuda))
+		find_arch_list(out, &m, rocm);
 	unmap(&m);
 }
 
-static int answer_torch(const char *question)
+static int answer_torch(struct fa_buf *out, const char *question)
 {
 	const char *folder = strchr(question, ' ');
 
 	if (!folder)
 		return 1;
-	answer_abi(folder + 1);
-	answer_archs(folder + 1);
+	answer_abi(out, folder + 1);
+	answer_archs(out, folder + 1);
 	return 0;
 }
 
 /* ---- */
 
-int (*fa_ask_answer(const char *question))(const char *question)
+fa_answer *fa_ask_answer(const char *question)
 {
 	static const struct {
 		const char *word;
-		int (*answer)(const char *);
+		fa_answer *answer;
 	} answers[] = { { "system", answer_system },
 		        { "pci", answer_pci },
 		        { "nvml", fa_nvml_answer },

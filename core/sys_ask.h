@@ -1,4 +1,4 @@
-/* The questions of struct fa_sys, answered on the real machine. Each prints KEY=VALUE lines.
+/* The questions of struct fa_sys, answered on the real machine. Each adds KEY=VALUE lines.
  *
  *   system        sysname, release, machine of uname(2), glibc, cores this process may use
  *   nvml          nvml=ok, driver, cuda, cards, then for each card gpu=N, name, arch, memory_mib, pci; or nvml=CODE and text
@@ -9,9 +9,12 @@
 #ifndef FA_SYS_ASK_H
 #define FA_SYS_ASK_H
 
+struct fa_buf;
+
 enum { FA_ASK_TIMEOUT_MS = 6000 };
 
 /* NULL: no such question. */
-int (*fa_ask_answer(const char *question))(const char *question);
+typedef int fa_answer(struct fa_buf *out, const char *question);
+fa_answer *fa_ask_answer(const char *question);
 
 #endif

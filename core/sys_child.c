@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -88,14 +86,27 @@ void fa_child_exec(struct fa_child *c, const char *program, const char *const *a
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
-void fa_child_call(struct fa_child *c, int (*answer)(const char *question), const char *question, unsigned timeout_ms)
+static void write_out(const char *data, size_t len)
 {
+	while (len) {
+		ssize_t n = write(1, data, len);
+
+		if (n < 0 && errno != EINTR)
+			return;
+		data += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+}
+
+void fa_child_call(struct fa_child *c, fa_answer *answer, const char *question, unsigned timeout_ms)
+{
+	struct fa_buf text = FA_BUF_INIT;
+
 	if (start(c, timeout_ms) != 0)
 		return;
-	__fpurge(stdout); /* what our side had not written yet is not the answer */
-	answer(question);
-	fflush(stdout);
-	_exit(0);
+	answer(&text, question);
+	write_out(fa_buf_str(&text), text.len);
+	_exit(0); /* without what our side would do at its end */
 }
 
 /* false: this stream has ended. */

@@ -3,6 +3,7 @@
 #define FA_SYS_CHILD_H
 
 #include "sys.h"
+#include "sys_ask.h"
 
 #include <sys/types.h>
 
@@ -16,8 +17,8 @@ struct fa_child {
 /* Starts program (a path) with argv. */
 void fa_child_exec(struct fa_child *c, const char *program, const char *const *argv, unsigned timeout_ms);
 
-/* Starts answer(question) whose standard output is the answer. It ends by _exit(returned value). */
-void fa_child_call(struct fa_child *c, int (*answer)(const char *question), const char *question, unsigned timeout_ms);
+/* Starts answer(), whose text comes back as if it had been printed. */
+void fa_child_call(struct fa_child *c, fa_answer *answer, const char *question, unsigned timeout_ms);
 
 /* Reads until the child has ended or the time is up; then the whole group is killed. Moves the result out. */
 void fa_child_finish(struct fa_child *c, struct fa_command_result *out);

@@ -1,9 +1,10 @@
 #include "sys_nvml.h"
 
+#include "buf.h"
+
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 /* As nvml.h has them; the library's names carry the version of their structs. */
@@ -19,7 +20,6 @@ struct nvml_pci {
 
 struct nvml {
 	int (*init)(void);
-	int (*shutdown)(void);
 	const char *(*error)(int code);
 	int (*driver)(char *text, unsigned len);
 	int (*cuda)(int *version);
@@ -57,7 +57,6 @@ static bool load(struct nvml *n)
 	if (!library)
 		return false;
 	look_up(library, "nvmlInit_v2", &n->init);
-	look_up(library, "nvmlShutdown", &n->shutdown);
 	look_up(library, "nvmlErrorString", &n->error);
 	look_up(library, "nvmlSystemGetDriverVersion", &n->driver);
 	look_up(library, "nvmlSystemGetCudaDriverVersion_v2", &n->cuda);
@@ -75,23 +74,23 @@ static const char *error_text(const struct nvml *n, int code)
 	return n->error && n->error(code) ? n->error(code) : "?";
 }
 
-static void print_cuda(int version)
+static void add_cuda(struct fa_buf *out, int version)
 {
-	printf("cuda=%d.%d\n", version / 1000, version % 1000 / 10);
+	fa_buf_addf(out, "cuda=%d.%d\n", version / 1000, version % 1000 / 10);
 }
 
-static void answer_driver(const struct nvml *n)
+static void answer_driver(struct fa_buf *out, const struct nvml *n)
 {
 	char text[96] = "";
 	int version = 0;
 
 	if (n->driver && n->driver(text, sizeof(text)) == 0)
-		printf("driver=%s\n", text);
+		fa_buf_addf(out, "driver=%s\n", text);
 	if (n->cuda && n->cuda(&version) == 0 && version > 0)
-		print_cuda(version);
+		add_cuda(out, version);
 }
 
-static void answer_card(const struct nvml *n, unsigned i)
+static void answer_card(struct fa_buf *out, const struct nvml *n, unsigned i)
 {
 	struct nvml_memory memory = { .total = 0 };
 	struct nvml_pci pci = { .domain = 0 };
@@ -99,23 +98,23 @@ static void answer_card(const struct nvml *n, unsigned i)
 	void *device = NULL;
 	int major, minor, code = n->handle(i, &device);
 
-	printf("gpu=%u\n", i);
+	fa_buf_addf(out, "gpu=%u\n", i);
 	if (code != 0) {
-		printf("text=Unable to determine the device handle for GPU %u: %s\n", i, error_text(n, code));
+		fa_buf_addf(out, "text=Unable to determine the device handle for GPU %u: %s\n", i, error_text(n, code));
 		return;
 	}
 	if (n->name && n->name(device, name, sizeof(name)) == 0)
-		printf("name=%s\n", name);
+		fa_buf_addf(out, "name=%s\n", name);
 	if (n->capability && n->capability(device, &major, &minor) == 0)
-		printf("arch=%d%d\n", major, minor);
+		fa_buf_addf(out, "arch=%d%d\n", major, minor);
 	if (n->memory && n->memory(device, &memory) == 0 && memory.total)
-		printf("memory_mib=%llu\n", memory.total >> 20);
+		fa_buf_addf(out, "memory_mib=%llu\n", memory.total >> 20);
 	if (n->pci && n->pci(device, &pci) == 0)
-		printf("pci=%.31s\n", pci.bus_id);
+		fa_buf_addf(out, "pci=%.31s\n", pci.bus_id);
 }
 
 /* The CUDA that the driver brings, when NVML cannot say it: this call needs no initialisation. */
-static void answer_by_libcuda(void)
+static void answer_by_libcuda(struct fa_buf *out)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	int (*get)(int *) = NULL, version = 0;
@@ -124,10 +123,10 @@ static void answer_by_libcuda(void)
 		return;
 	look_up(library, "cuDriverGetVersion", &get);
 	if (get && get(&version) == 0 && version > 0)
-		print_cuda(version);
+		add_cuda(out, version);
 }
 
-int fa_nvml_answer(const char *question)
+int fa_nvml_answer(struct fa_buf *out, const char *question)
 {
 	struct nvml n = { 0 };
 	unsigned count = 0;
@@ -135,24 +134,21 @@ int fa_nvml_answer(const char *question)
 
 	(void)question;
 	if (!load(&n)) {
-		printf("nvml=missing\ntext=NVML: couldn't find libnvidia-ml.so.1\n");
-		answer_by_libcuda();
+		fa_buf_addf(out, "nvml=missing\ntext=NVML: couldn't find libnvidia-ml.so.1\n");
+		answer_by_libcuda(out);
 		return 0;
 	}
 	code = n.init();
 	if (code != 0) {
-		printf("nvml=%d\ntext=Failed to initialize NVML: %s\n", code, error_text(&n, code));
+		fa_buf_addf(out, "nvml=%d\ntext=Failed to initialize NVML: %s\n", code, error_text(&n, code));
 		return 0;
 	}
-	puts("nvml=ok");
-	answer_driver(&n);
+	fa_buf_adds(out, "nvml=ok\n");
+	answer_driver(out, &n);
 	if (n.count && n.count(&count) == 0 && n.handle) {
-		printf("cards=%u\n", count);
+		fa_buf_addf(out, "cards=%u\n", count);
 		for (unsigned i = 0; i < count && i < 4096; i++)
-			answer_card(&n, i);
+			answer_card(out, &n, i);
 	}
-	fflush(stdout); /* what is known is told even if the end hangs */
-	if (n.shutdown)
-		n.shutdown();
-	return 0;
+	return 0; /* the child ends here: shutting down could only hang */
 }

@@ -159,7 +159,7 @@ static void start_run(struct fa_child *c, const char *const *argv, unsigned time
 
 static void start_ask(struct fa_child *c, const char *question)
 {
-	int (*answer)(const char *) = fa_ask_answer(question);
+	fa_answer *answer = fa_ask_answer(question);
 
 	*c = (struct fa_child){ .pid = -1, .out = -1, .err = -1 };
 	c->result.result = FA_SYS_NOT_THERE;
