@@ -145,8 +145,10 @@ static int say_git(struct child *c, int rc, bool network, struct fa_err *err)
 		fa_err_set(err, FA_NETWORK, "git repository on %s: %s", host, text);
 		fa_err_next(err, "set SSL_CERT_FILE to a file with the certificates of your site; TLS 1.2 must be allowed");
 	} else if (network) {
-		c->m.retry = rc != GIT_EAUTH && (klass == GIT_ERROR_NET || klass == GIT_ERROR_HTTP || klass == GIT_ERROR_OS ||
-		                                 klass == GIT_ERROR_ZLIB || klass == GIT_ERROR_INDEXER);
+		/* Only a hint is taken from the text: "unexpected http status code: 404" will be the same in a second. */
+		c->m.retry = rc != GIT_EAUTH && !strstr(text, "status code: 4") &&
+		             (klass == GIT_ERROR_NET || klass == GIT_ERROR_HTTP || klass == GIT_ERROR_OS ||
+		              klass == GIT_ERROR_ZLIB || klass == GIT_ERROR_INDEXER);
 		fa_err_set(err, FA_NETWORK, "git repository on %s: %s", host, text);
 		fa_err_next(
 		        err,
@@ -605,7 +607,7 @@ static int try_often(struct message *m, const struct fa_clone_opts *o, const cha
 			return 0;
 		if (n == TRIES || !m->retry)
 			return -1;
-		for (int64_t end = now_ms() + n * 1000; now_ms() < end && !(o->cancel && *o->cancel);)
+		for (int64_t end = now_ms() + n * 500; now_ms() < end && !(o->cancel && *o->cancel);)
 			nanosleep(&look, NULL);
 	}
 }

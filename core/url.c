@@ -80,34 +80,40 @@ done:
 	return rc;
 }
 
+/* What stands behind "://" up to the path, a user's part of it hidden. Returns where the path begins. */
+static const char *add_authority(struct fa_buf *out, const char *p)
+{
+	size_t len = strcspn(p, "/?# \t\r\n\"'<>");
+	const char *at = memrchr(p, '@', len), *end = p + len;
+
+	if (at)
+		fa_buf_adds(out, "***");
+	if (len && end[-1] == ':' && !strncmp(end, "//", 2))
+		end--; /* "a://b://user@host": the second one counts too */
+	if (at && at < end)
+		p = at;
+	fa_buf_add(out, p, (size_t)(end - p));
+	return end;
+}
+
 char *fa_url_redact(const char *text)
 {
-	static const char end[] = " \t\r\n\"'<>";
 	struct fa_buf out = FA_BUF_INIT;
-	const char *p = text, *mark;
+	bool in_url = false;
 
-	while ((mark = strstr(p, "://"))) {
-		const char *authority = mark + 3;
-		size_t len = strcspn(authority, "/?# \t\r\n\"'<>"), rest;
-		const char *at = memrchr(authority, '@', len);
-
-		fa_buf_add(&out, p, (size_t)(authority - p));
-		if (at) {
-			fa_buf_adds(&out, "***");
-			len -= (size_t)(at - authority);
-			authority = at;
-		}
-		fa_buf_add(&out, authority, len);
-		p = authority + len;
-		rest = strcspn(p, end);
-		len = strcspn(p, "?");
-		if (len < rest) {
-			fa_buf_add(&out, p, len);
+	for (const char *p = text; *p;) {
+		if (!strncmp(p, "://", 3)) {
+			fa_buf_adds(&out, "://");
+			p = add_authority(&out, p + 3);
+			in_url = true;
+		} else if (in_url && *p == '?') {
 			fa_buf_adds(&out, "?***");
-			p += rest;
+			p += strcspn(p, " \t\r\n\"'<>");
+		} else {
+			in_url = in_url && !strchr(" \t\r\n\"'<>", *p);
+			fa_buf_addc(&out, *p++);
 		}
 	}
-	fa_buf_adds(&out, p);
 	return fa_buf_detach(&out);
 }
 
