@@ -118,6 +118,21 @@ static bool known_version(const struct fa_facts *f, const char *version)
 	return false;
 }
 
+/* /usr/local/cuda is a link to one of its neighbours: /usr/local/cuda-12.8 is known when some 12.8 is. */
+static bool known_by_name(const struct fa_facts *f, const char *home)
+{
+	const char *name = strstr(home, "/cuda-");
+	size_t len = name ? strlen(name + 6) : 0;
+
+	for (size_t i = 0; len && i < f->n_toolkits; i++) {
+		const char *version = f->toolkits[i].version;
+
+		if (version && !strncmp(version, name + 6, len) && (version[len] == '.' || !version[len]))
+			return true;
+	}
+	return false;
+}
+
 static void ask_nvcc(struct fa_probe *p, const char *home)
 {
 	char *nvcc = nvcc_path(home);
@@ -128,7 +143,8 @@ static void ask_nvcc(struct fa_probe *p, const char *home)
 	fa_probe_tool(&inner, "nvcc", argv);
 	if (found.n_toolkits) {
 		fa_facts_add_toolkit(p->out, "cuda", found.toolkits[0].version, home);
-		p->out->toolkits_origin = fa_strf("%s --version", nvcc);
+		if (!p->out->toolkits_origin)
+			p->out->toolkits_origin = fa_strf("%s --version", nvcc);
 	} else {
 		fa_probe_problem(p, "toolkit_broken", "nvcc", "install the CUDA toolkit again",
 		                 "%s is there and does not tell its version%s%s", nvcc, found.n_problems ? ": " : "",
@@ -171,17 +187,30 @@ static void tell_wrong_home(struct fa_probe *p, const char *why, const char *set
 	free(nvcc);
 }
 
+static bool known_home(const struct fa_facts *f, const char *home)
+{
+	for (size_t i = 0; i < f->n_toolkits; i++)
+		if (f->toolkits[i].home && !strcmp(f->toolkits[i].home, home))
+			return true;
+	return known_by_name(f, home);
+}
+
 static void add_others(struct fa_probe *p, const struct fa_strv *homes)
 {
 	for (size_t i = 0; i < homes->n; i++) {
-		char *nvcc = nvcc_path(homes->v[i]);
-		char *version = is_executable(p, nvcc) ? version_by_file(p, homes->v[i]) : NULL;
+		char *nvcc = nvcc_path(homes->v[i]), *version = NULL;
+		bool runs = is_executable(p, nvcc);
 
-		if (version && !known_version(p->out, version))
-			fa_facts_add_toolkit(p->out, "cuda", version, homes->v[i]);
 		tell_broken(p, homes->v[i]);
-		free(version);
 		free(nvcc);
+		if (!runs || known_home(p->out, homes->v[i]))
+			continue;
+		version = version_by_file(p, homes->v[i]);
+		if (!version)
+			ask_nvcc(p, homes->v[i]);
+		else if (!known_version(p->out, version))
+			fa_facts_add_toolkit(p->out, "cuda", version, homes->v[i]);
+		free(version);
 	}
 }
 
