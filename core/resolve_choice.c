@@ -235,6 +235,17 @@ static void set_disk(struct fa_solve *s)
 	V(DISK_NEEDED) = fa_solve_keep_text(s, fa_strf("%ld", mib));
 }
 
+/* Without an architecture nothing can be chosen: say whether there is no card, or one that nobody knows. */
+static void act_on_no_card(struct fa_solve *s)
+{
+	if (!s->facts->n_gpus) {
+		act(s, "name_the_cards", NULL);
+		return;
+	}
+	fa_solve_extra(s, "card", fa_strdup(s->facts->gpus[0].name ? s->facts->gpus[0].name : "without a name"));
+	act(s, "arch_unknown", NULL);
+}
+
 static void act_on_all(struct fa_solve *s)
 {
 	struct fa_repairs plan = { .n = 0 };
@@ -242,7 +253,7 @@ static void act_on_all(struct fa_solve *s)
 
 	act_on_faults(s);
 	if (s->no_card && (says(V(FACT_OS), "linux") || says(V(FACT_OS), "windows")) && !fa_solve_wished(s, FA_WISH_ARCH))
-		act(s, "name_the_cards", NULL);
+		act_on_no_card(s);
 	act_on_repairs(s, &s->first);
 	act_on_repairs(s, &s->found.repairs);
 	set_disk(s);

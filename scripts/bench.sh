@@ -3,7 +3,7 @@
 set -eu
 runs=${1:-20}
 export FAINSTALL_DATA=$PWD
-host=tests/hosts/h200
+host=tests/hosts/eight-a100
 [ -e $host ] || host=$(find tests/hosts -mindepth 1 -maxdepth 1 2>/dev/null | head -n 1)
 
 measure() { # measure NAME COMMAND...
