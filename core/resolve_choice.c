@@ -246,6 +246,13 @@ static void act_on_no_card(struct fa_solve *s)
 	act(s, "arch_unknown", NULL);
 }
 
+/* uv and conda bring a Python of their own. */
+static void act_on_no_python(struct fa_solve *s)
+{
+	if (says(V(FACT_PYTHON), "") && !fa_facts_has(s->facts, FA_FACT_UV) && !fa_facts_has(s->facts, FA_FACT_CONDA))
+		act(s, "python_missing", NULL);
+}
+
 static void act_on_all(struct fa_solve *s)
 {
 	struct fa_repairs plan = { .n = 0 };
@@ -254,6 +261,7 @@ static void act_on_all(struct fa_solve *s)
 	act_on_faults(s);
 	if (s->no_card && (says(V(FACT_OS), "linux") || says(V(FACT_OS), "windows")) && !fa_solve_wished(s, FA_WISH_ARCH))
 		act_on_no_card(s);
+	act_on_no_python(s);
 	act_on_repairs(s, &s->first);
 	act_on_repairs(s, &s->found.repairs);
 	set_disk(s);
@@ -344,8 +352,8 @@ static void warn_of_toolkit(struct fa_solve *s)
 
 		if (!says(f->kind, "toolkit") || !f->names.n || !f->needed.n)
 			continue;
-		fa_buf_addf(&why, "%snvcc %s here does not do: %s, needed %s, found %s", why.len ? "; " : "", f->names.v[0], f->rule,
-		            f->needed.v[0], f->found);
+		fa_buf_addf(&why, "%snvcc %s here does not do: %s, needed %s, found %s", why.len ? "; " : "", f->names.v[0],
+		            f->rule, f->needed.v[0], f->found);
 		if (!strncmp(f->rule, "compiler", 8))
 			fa_buf_addf(&why, " (host compiler %s)", V(FACT_CXX) ? V(FACT_CXX) : "");
 	}
