@@ -39,6 +39,8 @@ void tui_closing_make(struct tui_closing *out, const struct tui_model *m)
 	*out = (struct tui_closing){ 0 };
 	if (w->started && !w->running && w->code != FA_OK && w->err.next[0])
 		add(out, "Next step", fa_strdup(w->err.next));
+	if (w->verdict)
+		add(out, "Verdict", fa_strdup(w->verdict));
 	for (size_t i = 0; i < w->notes.n; i++)
 		add_note(out, w->notes.v[i]);
 	if (w->started && w->code == FA_OK && lock)
@@ -57,14 +59,34 @@ void tui_closing_release(struct tui_closing *c)
 	*c = (struct tui_closing){ 0 };
 }
 
+/* What the work came to: its own last sentence where that says more than "done". */
+static const char *result(char *out, size_t size, const struct tui_model *m)
+{
+	const struct tui_work *w = &m->work;
+	const struct fa_choice *c = m->plan ? &m->plan->choice : NULL;
+	int not_run = tui_work_checks(w, FA_OUTCOME_NOT_RUN), all = tui_work_checks(w, FA_OUTCOME_NONE);
+	if (w->last && strcmp(w->last, "done") != 0)
+		return w->last;
+	if (c && c->package && c->flash_attn)
+		snprintf(out, size, "%s %s is installed", c->package, c->flash_attn);
+	else
+		snprintf(out, size, "Everything is in place");
+	size_t len = strlen(out);
+	if (not_run)
+		snprintf(out + len, size - len, "; %d of %d checks could not run here.", not_run, all);
+	else
+		snprintf(out + len, size - len, all ? " and verified." : ".");
+	return out;
+}
+
 static void headline(char *out, size_t size, const struct tui_model *m)
 {
 	const struct tui_work *w = &m->work;
-	char time[32];
+	char time[32], text[256];
 	if (!w->started)
 		snprintf(out, size, "Nothing was changed.");
 	else if (w->code == FA_OK)
-		snprintf(out, size, "Done in %s. %.400s", tui_duration(time, w->seconds), w->last ? w->last : "");
+		snprintf(out, size, "Done in %s. %.400s", tui_duration(time, w->seconds), result(text, sizeof text, m));
 	else
 		snprintf(out, size, "Stopped after %s: %.400s", tui_duration(time, w->seconds),
 		         w->err.text[0] ? w->err.text

@@ -37,7 +37,8 @@ static void headline(char *out, size_t size, const struct tui_model *m)
 	if (w->code == FA_INTERRUPTED)
 		snprintf(out, size, "Stopped by you after %d of %zu steps.", done, w->n_steps);
 	else if (failed)
-		snprintf(out, size, "%d of %zu checks %s not hold.", failed, w->n_checks, failed == 1 ? "does" : "do");
+		snprintf(out, size, "%d of %d checks %s not hold.", failed, tui_work_checks(w, FA_OUTCOME_NONE),
+		         failed == 1 ? "does" : "do");
 	else if (w->code == FA_NETWORK)
 		snprintf(out, size, "Stopped after %d of %zu steps: the network or a download.", done, w->n_steps);
 	else if (w->code == FA_BUILD)
@@ -61,15 +62,26 @@ static long evidence_line(const struct tui_work *w)
 	return w->log_n ? (long)w->log_n - 1 : -1;
 }
 
+/* A stage that failed says the same as its first failed case. */
+static bool has_failed_case(const struct tui_work *w, const char *stage)
+{
+	size_t len = strlen(stage);
+	for (size_t i = 0; i < w->n_checks; i++)
+		if (w->checks[i].status == FA_OUTCOME_FAILED && !strncmp(w->checks[i].id, stage, len) &&
+		    w->checks[i].id[len] == '/')
+			return true;
+	return false;
+}
+
 static int draw_checks(struct tui_grid *g, const struct tui_model *m, int row, int last)
 {
 	for (size_t i = 0; i < m->work.n_checks && row <= last; i++) {
 		const struct tui_check *c = &m->work.checks[i];
-		if (c->status != FA_OUTCOME_FAILED)
+		if (c->status != FA_OUTCOME_FAILED || (!tui_check_is_case(c) && has_failed_case(&m->work, c->id)))
 			continue;
 		tui_put_sign(g, row, 3, TUI_SIGN_FAIL);
-		tui_put_name(g, row, 5, 23, TUI_TEXT, c->id);
-		tui_put_name(g, row++, 24, tui_width(m), TUI_MARK, c->text);
+		int col = tui_put_name(g, row, 5, 45, TUI_TEXT, c->id) + 2;
+		tui_put_name(g, row++, col < 24 ? 24 : col, tui_width(m), TUI_MARK, c->text);
 	}
 	return row;
 }
@@ -90,25 +102,16 @@ static int draw_evidence(struct tui_grid *g, const struct tui_model *m, int row,
 	return row + 1;
 }
 
-/* The first fear is for the environment: installing is the one step that changes what was there. */
+/* The first fear is for the environment. The worker puts it back before it ends; one that died leaves that to the next run. */
 static void say_safe(char *out, size_t size, const struct tui_model *m)
 {
 	const struct tui_work *w = &m->work;
-	bool installed = false, changed = false;
-	for (size_t i = 0; m->plan && i < m->plan->n_steps && i < w->n_steps; i++) {
-		bool begun = w->steps[i].state != TUI_STEP_WAITS && w->steps[i].state != TUI_STEP_SKIPPED;
-		installed |= begun && m->plan->steps[i].kind == FA_STEP_INSTALL;
-		changed |= begun && m->plan->steps[i].kind == FA_STEP_PIP;
-	}
-	if (installed)
-		snprintf(out, size,
-		         "What was finished is kept. Installing had begun: the log says what is in the environment now.");
-	else if (changed)
-		snprintf(out, size,
-		         "What was finished is kept. flash-attn was not installed; packages it needs may have been.");
+	if (w->not_undone)
+		snprintf(out, size, "What was finished is kept. Not as before: %s", w->not_undone);
+	else if (w->code == FA_INTERNAL)
+		snprintf(out, size, "What was finished is kept; the next run first puts the environment back as it was.");
 	else
-		snprintf(out, size,
-		         "What was finished is kept and not done again; nothing was installed, the environment is as before.");
+		snprintf(out, size, "What was finished is kept and not done again; the environment is as it was before.");
 }
 
 static const char *what_happened(const struct tui_work *w)

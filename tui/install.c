@@ -94,7 +94,7 @@ static int draw_bars(struct tui_grid *g, const struct tui_model *m, int row)
 		         w->peak_unit);
 	}
 	tui_put(g, row, 3, BAR_COL, TUI_DIM, "Time");
-	tui_duration(a, (double)((m->now_ms - w->began_ms) / 1000));
+	tui_duration(a, (double)(m->now_ms - w->began_ms) / 1000);
 	if (w->step >= 0)
 		tui_putf(g, row++, BAR_COL, tui_width(m), TUI_TEXT, "%s so far; this is step %d of %zu", a, w->step + 1,
 		         w->n_steps);
@@ -166,20 +166,19 @@ static void add_steps(struct fa_strv *out, const struct tui_model *m)
 
 static int longer(const void *a, const void *b)
 {
-	double x = (*(const struct tui_finished *const *)a)->seconds, y = (*(const struct tui_finished *const *)b)->seconds;
+	double x = ((const struct tui_finished *)a)->seconds, y = ((const struct tui_finished *)b)->seconds;
 	return (x < y) - (x > y);
 }
 
 static void add_longest(struct fa_strv *out, const struct tui_work *w)
 {
-	const struct tui_finished **order = fa_calloc(w->n_finished + 1, sizeof *order);
-	for (size_t i = 0; i < w->n_finished; i++)
-		order[i] = &w->finished[i];
+	struct tui_finished *order = fa_calloc(w->n_finished + 1, sizeof *order);
+	memcpy(order, w->finished, w->n_finished * sizeof *order);
 	qsort(order, w->n_finished, sizeof *order, longer);
 	fa_strv_push(out, "");
 	fa_strv_push(out, "Longest units so far");
 	for (size_t i = 0; i < w->n_finished && i < 8; i++)
-		fa_strv_pushf(out, "%5.1f s  %.29s", order[i]->seconds, order[i]->id);
+		fa_strv_pushf(out, "%5.1f s  %.29s", order[i].seconds, order[i].id);
 	free(order);
 }
 

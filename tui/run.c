@@ -38,10 +38,12 @@ struct wizard {
 static volatile sig_atomic_t got_signal;
 static int wake[2] = { -1, -1 };
 
+/* A byte in the pipe wakes the loop also when the signal came just before poll. */
 static void on_signal(int sig)
 {
 	int saved = errno;
-	got_signal = sig;
+	if (sig != SIGWINCH)
+		got_signal = sig;
 	if (write(wake[1], "", 1) < 0) /* full: somebody will wake up anyway */
 		errno = saved;
 	errno = saved;
@@ -308,19 +310,21 @@ static bool turn(struct wizard *w)
 	return true;
 }
 
-static void catch_signals(struct sigaction old[3])
+/* SIGWINCH is curses' own until here; the size is asked each time the loop turns. */
+static const int signals[] = { SIGTERM, SIGHUP, SIGINT, SIGWINCH };
+enum { N_SIGNALS = sizeof signals / sizeof *signals };
+
+static void catch_signals(struct sigaction old[N_SIGNALS])
 {
-	static const int signals[3] = { SIGTERM, SIGHUP, SIGINT };
 	struct sigaction action = { .sa_handler = on_signal };
 	sigemptyset(&action.sa_mask);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < N_SIGNALS; i++)
 		sigaction(signals[i], &action, &old[i]);
 }
 
-static void release_signals(const struct sigaction old[3])
+static void release_signals(const struct sigaction old[N_SIGNALS])
 {
-	static const int signals[3] = { SIGTERM, SIGHUP, SIGINT };
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < N_SIGNALS; i++)
 		sigaction(signals[i], &old[i], NULL);
 	close(wake[0]);
 	close(wake[1]);
@@ -402,7 +406,7 @@ int tui_run(const struct fa_facts *facts, const struct fa_wish *wish, struct fa_
 {
 	static const struct tui_opts none;
 	struct wizard w = { .opts = opts ? opts : &none, .matrix = matrix, .dirty = true, .anew = true };
-	struct sigaction old[3];
+	struct sigaction old[N_SIGNALS];
 	char why[256];
 	int rc;
 	if (tui_term_open(why, sizeof why, wants_color(w.opts->color)) < 0) {

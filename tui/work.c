@@ -29,6 +29,9 @@ void tui_work_release(struct tui_work *w)
 	free(w->checks);
 	free(w->log);
 	free(w->last);
+	free(w->stage);
+	free(w->verdict);
+	free(w->not_undone);
 	free(w->peak_unit);
 	fa_strv_release(&w->warnings);
 	fa_strv_release(&w->notes);
@@ -98,7 +101,7 @@ static void step_begin(struct tui_work *w, const struct fa_event *e, int64_t now
 		s->state = TUI_STEP_RUNS;
 		s->began_ms = now_ms;
 	}
-	if (!strcmp(e->id, "verify"))
+	if (!strcmp(e->id, "verify") || (w->n_steps && e->step == (int)w->n_steps))
 		w->verifying = true;
 }
 
@@ -117,6 +120,12 @@ static void step_end(struct tui_work *w, const struct fa_event *e)
 	forget_units(w);
 }
 
+static void replace(char **at, const char *text)
+{
+	free(*at);
+	*at = fa_strdup(text);
+}
+
 static void progress(struct tui_work *w, const struct fa_event *e, int64_t now_ms)
 {
 	int64_t ms = now_ms - w->progress_ms;
@@ -129,6 +138,10 @@ static void progress(struct tui_work *w, const struct fa_event *e, int64_t now_m
 	w->total = e->total;
 	w->left_s = e->seconds;
 	w->progress_ms = now_ms;
+	if (!strcmp(e->unit, "cases"))
+		w->verifying = true;
+	if (w->verifying && e->id[0])
+		replace(&w->stage, e->id);
 	if (!strcmp(e->unit, "units")) {
 		w->units_done = e->done;
 		w->units_total = e->total;
@@ -221,8 +234,17 @@ void tui_work_event(struct tui_work *w, const struct fa_event *e, int64_t now_ms
 	case FA_EVENT_UNIT_END: unit_end(w, e); break;
 	case FA_EVENT_LOG: add_line(w, e->text); break;
 	case FA_EVENT_CHECK: check(w, e); break;
-	case FA_EVENT_NOTE: once(&w->notes, e->text); break;
-	case FA_EVENT_WARNING: once(&w->warnings, e->text); break;
+	case FA_EVENT_NOTE:
+		if (!strcmp(e->id, "verdict"))
+			replace(&w->verdict, e->text);
+		else
+			once(&w->notes, e->text);
+		break;
+	case FA_EVENT_WARNING:
+		if (!strcmp(e->id, "undo"))
+			replace(&w->not_undone, e->text);
+		once(&w->warnings, e->text);
+		break;
 	case FA_EVENT_ERROR:
 		if (w->err.status == FA_OK && e->code != FA_OK) {
 			fa_err_set(&w->err, e->code, "%s", e->text);
@@ -242,10 +264,15 @@ int tui_work_count(const struct tui_work *w, enum tui_step_state state)
 	return n;
 }
 
+bool tui_check_is_case(const struct tui_check *c)
+{
+	return strchr(c->id, '/') != NULL;
+}
+
 int tui_work_checks(const struct tui_work *w, enum fa_outcome status)
 {
 	int n = 0;
 	for (size_t i = 0; i < w->n_checks; i++)
-		n += w->checks[i].status == status;
+		n += !tui_check_is_case(&w->checks[i]) && (status == FA_OUTCOME_NONE || w->checks[i].status == status);
 	return n;
 }

@@ -31,7 +31,7 @@ struct tui_finished { /* one that is done */
 	int64_t peak_mib;
 };
 
-struct tui_check {
+struct tui_check { /* a stage of the verification ("numbers"), or one case of it ("numbers/bf16 d128") */
 	char *id;
 	enum fa_outcome status;
 	char *text;
@@ -53,6 +53,9 @@ struct tui_work {
 	int step; /* running or last one; -1 none */
 	int64_t done, total;
 	char unit[16];
+	char *stage;         /* of the verification, that runs or ran last; NULL none */
+	char *not_undone;    /* what could not be put back after a failure; NULL: all was */
+	char *verdict;       /* its sentence; NULL none */
 	double left_s;       /* -1 unknown */
 	int64_t progress_ms; /* when done was told last */
 	double rate;         /* bytes a second, smoothed; 0 unknown */
@@ -78,6 +81,7 @@ void tui_work_event(struct tui_work *w, const struct fa_event *e, int64_t now_ms
 const char *tui_work_line(const struct tui_work *w, size_t i); /* NULL: not kept any more, or not there yet */
 size_t tui_work_first_line(const struct tui_work *w);          /* the oldest kept */
 int tui_work_count(const struct tui_work *w, enum tui_step_state state);
-int tui_work_checks(const struct tui_work *w, enum fa_outcome status);
+bool tui_check_is_case(const struct tui_check *c);
+int tui_work_checks(const struct tui_work *w, enum fa_outcome status); /* stages; all that ended with FA_OUTCOME_NONE */
 
 #endif

@@ -119,6 +119,22 @@ static void on_reply(const char *bytes, size_t len, void *ctx)
 		return; /* the child is gone */
 }
 
+/* A terminal as a shell leaves it. */
+static struct termios cooked(void)
+{
+	struct termios t = { .c_iflag = ICRNL | IXON,
+		             .c_oflag = OPOST | ONLCR,
+		             .c_cflag = CS8 | CREAD,
+		             .c_lflag = ISIG | ICANON | ECHO | ECHOE | IEXTEN };
+	t.c_cc[VINTR] = 3;
+	t.c_cc[VEOF] = 4;
+	t.c_cc[VSUSP] = 26;
+	t.c_cc[VERASE] = 127;
+	t.c_cc[VMIN] = 1;
+	cfsetspeed(&t, B38400);
+	return t;
+}
+
 static void pty_open(struct pty *p, struct setup s)
 {
 	static const VTermScreenCallbacks callbacks = { .settermprop = on_property };
@@ -126,11 +142,11 @@ static void pty_open(struct pty *p, struct setup s)
 		                .ws_col = (unsigned short)(s.cols ? s.cols : 80) };
 	*p = (struct pty){ .rows = size.ws_row, .cols = size.ws_col, .cursor = true, .status = -1 };
 	fflush(NULL);
-	p->pid = forkpty(&p->fd, NULL, NULL, &size);
+	p->before = cooked();
+	p->pid = forkpty(&p->fd, NULL, &p->before, &size);
 	assert_true(p->pid >= 0);
 	if (p->pid == 0)
 		exit(wizard(&s));
-	tcgetattr(p->fd, &p->before);
 	p->vt = vterm_new(p->rows, p->cols);
 	vterm_set_utf8(p->vt, 1);
 	vterm_output_set_callback(p->vt, on_reply, p);
