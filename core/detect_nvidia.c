@@ -3,6 +3,7 @@
 #include "cards.h"
 #include "probe.h"
 #include "read.h"
+#include "sys_ask.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,7 +175,7 @@ static void tell_faults(struct fa_probe *p, struct evidence *e)
 {
 	if (e->nvml_hung)
 		fa_probe_problem(p, "driver_hangs", "NVML", "look for Xid in: sudo dmesg; restart the machine",
-		                 "The driver's library gave no answer in %d s", FA_PROBE_DRIVER_MS / 1000);
+		                 "The driver's library gave no answer in %d s", FA_ASK_TIMEOUT_MS / 1000);
 	else if (e->bus.n_gpus && !kernel_works(e) && !e->wsl && !e->nvml.n_gpus)
 		tell_missing_driver(p, e);
 	else if (e->nvml_missing && kernel_works(e) && !e->model && !e->nvml.n_gpus &&

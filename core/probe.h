@@ -4,7 +4,6 @@
 
 #include "facts.h"
 #include "sys.h"
-#include "sys_ask.h"
 
 struct fa_target {     /* the target environment */
 	char *dir;     /* folder that is or would be the environment */
@@ -22,8 +21,7 @@ struct fa_probe {
 	unsigned timeout_ms; /* of one command; 0: FA_PROBE_TIMEOUT_MS */
 };
 
-/* A driver without persistence wakes each card when it is asked: eight of them take seconds. */
-enum { FA_PROBE_TIMEOUT_MS = 5000, FA_PROBE_DRIVER_MS = FA_ASK_TIMEOUT_MS };
+enum { FA_PROBE_TIMEOUT_MS = 5000, FA_PROBE_DRIVER_MS = 6000 };
 
 /* ---- asking. Texts are the caller's, NULL when there is none. */
 char *fa_probe_read(struct fa_probe *p, const char *path);

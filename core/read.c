@@ -109,14 +109,17 @@ char *fa_read_plain(const char *text, size_t len)
 	return out.data ? fa_buf_detach(&out) : fa_strdup("");
 }
 
+/* Pasted text is indented or quoted ("> "): what stands in front of a line says nothing. */
 static void split_lines(struct fa_strv *out, const char *text)
 {
 	for (const char *p = text; *p;) {
-		size_t len = strcspn(p, "\n"), end = len;
+		size_t len = strcspn(p, "\n"), begin = 0, end = len;
 
-		while (end && isspace((unsigned char)p[end - 1]))
+		while (begin < end && (isspace((unsigned char)p[begin]) || p[begin] == '>'))
+			begin++;
+		while (end > begin && isspace((unsigned char)p[end - 1]))
 			end--;
-		fa_strv_take(out, fa_strndup(p, end));
+		fa_strv_take(out, fa_strndup(p + begin, end - begin));
 		p += len + (p[len] == '\n');
 	}
 }

@@ -332,6 +332,26 @@ static bool read_json_list(struct fa_reading *r)
 	return any;
 }
 
+/* pip show: "Name: torch", then "Version: 2.9.0". */
+static bool shown_package(struct fa_reading *r)
+{
+	const char *name = NULL;
+	bool any = false;
+
+	for (size_t i = 0; i < r->lines->n; i++) {
+		const char *version = fa_read_value(r->lines->v[i], "Version"), *next = fa_read_value(r->lines->v[i], "Name");
+
+		if (next)
+			name = next;
+		if (!version || !name || !is_name(name) || !is_version(version))
+			continue;
+		fa_read_package(r->out, name, version, r->origin);
+		name = NULL;
+		any = true;
+	}
+	return any;
+}
+
 /* A list of everything also says what is not there. */
 static void rest_is_not_there(struct fa_reading *r)
 {
@@ -351,9 +371,9 @@ static bool is_complete(const struct fa_strv *lines)
 
 void fa_read_pip_list(struct fa_reading *r)
 {
-	bool any = read_json_list(r), json = any;
+	bool json = read_json_list(r), any = json || shown_package(r), listed = !any;
 
-	for (size_t i = 0; i < r->lines->n && !json; i++) {
+	for (size_t i = 0; i < r->lines->n && listed; i++) {
 		const char *line = r->lines->v[i];
 
 		if (*line == '#' || *line == '[' || !strncmp(line, "WARNING", 7))
@@ -464,7 +484,22 @@ static void collect_python(struct fa_reading *r, const char *value)
 	set_text(r, FA_FACT_PYTHON, version);
 	if (abi)
 		set_text(r, FA_FACT_PYTHON_ABI, abi);
+	python_platform(r);
 	free(abi);
+	free(version);
+}
+
+/* VERSION_ID: "12", "9.4"; Ubuntu's has no point release. */
+static void collect_release(struct fa_reading *r, const char *number, bool ubuntu)
+{
+	size_t len = strspn(number, "0123456789.");
+	char *version = fa_strndup(number, len), *dot = strchr(version, '.');
+
+	dot = dot ? strchr(dot + 1, '.') : NULL;
+	if (dot && ubuntu)
+		*dot = '\0';
+	if (len)
+		set_text(r, FA_FACT_DISTRO_VERSION, version);
 	free(version);
 }
 
@@ -479,7 +514,6 @@ static void collect_os(struct fa_reading *r, const char *value)
 		        { "SUSE Linux", "sles" }, { "Arch Linux", "arch" },   { "Linux Mint", "linuxmint" },
 		        { "Manjaro", "manjaro" }, { "Pop!_OS", "pop" },       { "Azure Linux", "azurelinux" },
 		        { "Oracle Linux", "ol" } };
-	char *version;
 
 	if (!told(value))
 		return;
@@ -494,12 +528,7 @@ static void collect_os(struct fa_reading *r, const char *value)
 		if (!strstr(value, distros[i].said))
 			continue;
 		set_text(r, FA_FACT_DISTRO, distros[i].id);
-		version = fa_read_version(value, false);
-		if (version && strchr(version, '.') && strchr(strchr(version, '.') + 1, '.') && i == 0)
-			*strrchr(version, '.') = '\0'; /* Ubuntu's VERSION_ID has no point release */
-		if (version)
-			set_text(r, FA_FACT_DISTRO_VERSION, version);
-		free(version);
+		collect_release(r, value + strcspn(value, "0123456789"), i == 0);
 		return;
 	}
 }

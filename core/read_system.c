@@ -102,7 +102,8 @@ static void read_compiler(struct fa_reading *r, enum fa_fact id, const char *gnu
 		const char *line = r->lines->v[i], *name = only_version(line) ? gnu : family(r, line, gnu);
 		char *version = name ? compiler_version(line) : NULL, *text;
 
-		if (!version || begins(line, "Copyright") || strstr(line, ": error")) {
+		if (!version || begins(line, "Copyright") || begins(line, "Configured with") || begins(line, "COLLECT_") ||
+		    strstr(line, ": error")) {
 			free(version);
 			continue;
 		}

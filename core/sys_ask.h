@@ -11,7 +11,8 @@
 
 struct fa_buf;
 
-enum { FA_ASK_TIMEOUT_MS = 6000 };
+/* A driver without persistence wakes each card when it is asked: eight of them take seconds. */
+enum { FA_ASK_TIMEOUT_MS = 10000 };
 
 /* NULL: no such question. */
 typedef int fa_answer(struct fa_buf *out, const char *question);
