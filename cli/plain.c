@@ -175,6 +175,14 @@ static void show_check(const struct cli_front *f, const struct fa_event *e, stru
 		fa_buf_addf(line, ": %s", e->text);
 }
 
+static void show_cause(const struct fa_event *e, struct fa_buf *line)
+{
+	fa_buf_addf(line, "%*scause: %s (%s)\n", INDENT, "", e->text, e->id);
+	fa_buf_addf(line, "%*sline %lld of the log: %s", INDENT, "", (long long)e->number, e->evidence);
+	if (e->next[0])
+		fa_buf_addf(line, "\n%*srepair: %s", INDENT, "", e->next);
+}
+
 static void show(struct cli_front *f, const struct fa_event *e)
 {
 	struct fa_buf line = FA_BUF_INIT;
@@ -193,6 +201,7 @@ static void show(struct cli_front *f, const struct fa_event *e)
 	case FA_EVENT_CHECK: show_check(f, e, &line); break;
 	case FA_EVENT_NOTE: fa_buf_addf(&line, "%*snote: %s", INDENT, "", e->text); break;
 	case FA_EVENT_WARNING: fa_buf_addf(&line, "%*s! %s", INDENT, "", e->text); break;
+	case FA_EVENT_CAUSE: show_cause(e, &line); break;
 	case FA_EVENT_DONE:
 		if (e->code == FA_OK && e->text[0])
 			fa_buf_addf(&line, "\n%s", e->text);

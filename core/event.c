@@ -98,6 +98,7 @@ struct fa_json *fa_event_to_json(const struct fa_event *e)
 	set_number(j, "peak_mib", (double)e->peak_mib);
 	set_text(j, "text", e->text);
 	set_text(j, "next", e->next);
+	set_text(j, "evidence", e->evidence);
 	return j;
 }
 
@@ -135,5 +136,6 @@ int fa_event_from_json(struct fa_event *out, const struct fa_json *j, struct fa_
 	get_text(out->id, sizeof(out->id), j, "id");
 	get_text(out->text, sizeof(out->text), j, "text");
 	get_text(out->next, sizeof(out->next), j, "next");
+	get_text(out->evidence, sizeof(out->evidence), j, "evidence");
 	return 0;
 }

@@ -32,6 +32,7 @@ struct fa_event {
 	char id[128];
 	char text[1024];
 	char next[1024];
+	char evidence[512]; /* CAUSE */
 };
 
 /* Receives events as they happen; must not keep the pointer. */

@@ -3,12 +3,14 @@
 
 #include "buf.h"
 #include "child.h"
+#include "diagnose.h"
 #include "environment.h"
 #include "execute.h"
 #include "file.h"
 #include "job_json.h"
 #include "json.h"
 #include "lock.h"
+#include "matrix.h"
 #include "proc.h"
 #include "redact.h"
 #include "report.h"
@@ -21,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -64,6 +67,16 @@ static void write_out(const char *text, size_t len)
 	}
 }
 
+static size_t step_offset; /* bytes of the log before the running step */
+
+static void note_step(const struct fa_event *e)
+{
+	struct stat st;
+
+	if (e->kind == FA_EVENT_STEP_BEGIN && log_path && stat(log_path, &st) == 0)
+		step_offset = (size_t)st.st_size;
+}
+
 static void log_event(const struct fa_event *e)
 {
 	switch (e->kind) {
@@ -92,6 +105,7 @@ static void emit(void *ctx, const struct fa_event *event)
 	fa_buf_addf(&line, "%s\n", text);
 	pthread_mutex_lock(&out_mutex);
 	if (!done_told) {
+		note_step(&e);
 		log_event(&e);
 		write_out(line.data, line.len);
 		done_told = e.kind == FA_EVENT_DONE;
@@ -123,6 +137,48 @@ static void tell_error(const struct fa_err *err)
 	snprintf(e.text, sizeof(e.text), "%s", err->text);
 	snprintf(e.next, sizeof(e.next), "%s", err->next);
 	emit(NULL, &e);
+}
+
+/* ---- why */
+
+enum { CAUSES_TOLD = 2 };
+
+static const double sure_enough = 0.5; /* below it a cause is a guess: `fainstall diagnose` on the log tells it when asked */
+
+static void tell_cause(const struct fa_cause *c, size_t lines_before)
+{
+	struct fa_event e = fa_event_new(FA_EVENT_CAUSE);
+
+	e.number = (int64_t)(c->evidence[0].line + lines_before);
+	snprintf(e.id, sizeof(e.id), "%s", c->id);
+	snprintf(e.text, sizeof(e.text), "%s", c->title ? c->title : c->id);
+	snprintf(e.evidence, sizeof(e.evidence), "%s", c->evidence[0].text);
+	snprintf(e.next, sizeof(e.next), "%s", c->repair.n ? c->repair.v[0] : "");
+	emit(NULL, &e);
+}
+
+/* What the step that stopped has printed, read as `fainstall diagnose` would. An error here is no second error. */
+static void tell_causes(const struct fa_facts *facts)
+{
+	struct fa_buf log = FA_BUF_INIT;
+	struct fa_diagnosis d = FA_DIAGNOSIS_INIT;
+	struct fa_diagnoser *diagnoser = NULL;
+	struct fa_matrix *matrix = NULL;
+	size_t lines_before = 0;
+
+	if (fa_file_read(&log, log_path, FA_FILE_MAX, NULL) < 0 || log.len < step_offset || fa_matrix_open(&matrix, NULL) < 0 ||
+	    fa_diagnoser_new(&diagnoser, matrix, NULL) < 0)
+		goto done;
+	for (size_t i = 0; i < step_offset; i++)
+		lines_before += log.data[i] == '\n';
+	if (fa_diagnose_text(&d, diagnoser, log.data + step_offset, log.len - step_offset, facts, NULL) == 0)
+		for (size_t i = 0; i < d.n_causes && i < CAUSES_TOLD && d.causes[i].confidence >= sure_enough; i++)
+			tell_cause(&d.causes[i], lines_before);
+done:
+	fa_diagnosis_release(&d);
+	fa_diagnoser_free(diagnoser);
+	fa_matrix_close(matrix);
+	fa_buf_release(&log);
 }
 
 /* ---- stopping */
@@ -464,8 +520,10 @@ done:
 	fa_proc_kill_tree(getpid(), 500);
 	if (rc < 0 && cancel_flag && err.status != FA_INTERRUPTED)
 		fa_err_set(&err, FA_INTERRUPTED, "interrupted");
-	if (rc < 0 && err.status != FA_INTERRUPTED)
+	if (rc < 0 && err.status != FA_INTERRUPTED) {
 		tell_error(&err);
+		tell_causes(job.opts.facts);
+	}
 	tell_done(rc < 0 ? err.status : FA_OK, rc == 0 ? "done" : err.status == FA_INTERRUPTED ? "interrupted" : err.text);
 	fa_job_read_release(&job);
 	/* `log` stays: the watching thread may still use it */

@@ -86,20 +86,28 @@ static int draw_checks(struct tui_grid *g, const struct tui_model *m, int row, i
 	return row;
 }
 
+/* The line that diagnose found, as it found it in the log file; else the first line on the screen that speaks of an error. */
+static int draw_line(struct tui_grid *g, const struct tui_model *m, int row, int last)
+{
+	const struct tui_work *w = &m->work;
+	long line = w->cause ? (long)w->evidence_line - 1 : evidence_line(w);
+	char name[40], number[32];
+	if (line < 0 || row > last)
+		return row;
+	snprintf(name, sizeof name, "log line %s", tui_thousands(number, line + 1));
+	tui_put(g, row, 3, 23, TUI_DIM, name);
+	return tui_put_wrapped(g, row, last, 24, tui_width(m), TUI_MARK,
+	                       w->cause ? w->evidence : tui_work_line(w, (size_t)line));
+}
+
 static int draw_evidence(struct tui_grid *g, const struct tui_model *m, int row, int last)
 {
-	long line = evidence_line(&m->work);
-	char name[40], number[32];
-	if (m->work.code == FA_INTERRUPTED || (line < 0 && !tui_work_checks(&m->work, FA_OUTCOME_FAILED)))
+	bool any = m->work.cause || evidence_line(&m->work) >= 0 || tui_work_checks(&m->work, FA_OUTCOME_FAILED);
+	if (m->work.code == FA_INTERRUPTED || !any)
 		return row;
 	tui_put(g, row++, 1, 40, TUI_STRONG, "Evidence");
 	row = draw_checks(g, m, row, last);
-	if (line >= 0 && row <= last) {
-		snprintf(name, sizeof name, "log line %s", tui_thousands(number, line + 1));
-		tui_put(g, row, 3, 23, TUI_DIM, name);
-		row = tui_put_wrapped(g, row, last, 24, tui_width(m), TUI_MARK, tui_work_line(&m->work, (size_t)line));
-	}
-	return row + 1;
+	return draw_line(g, m, row, last) + 1;
 }
 
 /* The first fear is for the environment. The worker puts it back before it ends; one that died leaves that to the next run. */
@@ -116,6 +124,8 @@ static void say_safe(char *out, size_t size, const struct tui_model *m)
 
 static const char *what_happened(const struct tui_work *w)
 {
+	if (w->cause)
+		return w->cause;
 	if (w->err.text[0])
 		return w->err.text;
 	if (w->code == FA_INTERRUPTED)
@@ -134,8 +144,8 @@ static void failed_draw(struct tui_grid *g, const struct tui_model *m, const str
 	row = tui_put_wrapped(g, row, row + 2, 3, tui_width(m), TUI_TEXT, what_happened(w)) + 1;
 	row = draw_evidence(g, m, row, last - 8 > row + 2 ? last - 8 : row + 2);
 	tui_put(g, row++, 1, 40, TUI_STRONG, "What to do");
-	if (w->err.next[0])
-		row = tui_put_wrapped(g, row, row + 1, 3, tui_width(m), TUI_TEXT, w->err.next);
+	if (w->cause ? w->repair[0] : w->err.next[0])
+		row = tui_put_wrapped(g, row, row + 1, 3, tui_width(m), TUI_TEXT, w->cause ? w->repair : w->err.next);
 	tui_draw_list(g, m, rows, row, row + (int)rows->n, draw_row);
 	say_safe(text, sizeof text, m);
 	tui_put_wrapped(g, row + 1 + (int)rows->n, last + 1, 1, tui_width(m), TUI_TEXT, text);

@@ -28,6 +28,9 @@ void tui_work_release(struct tui_work *w)
 	free(w->units);
 	free(w->checks);
 	free(w->log);
+	free(w->cause);
+	free(w->evidence);
+	free(w->repair);
 	free(w->last);
 	free(w->stage);
 	free(w->verdict);
@@ -220,6 +223,16 @@ static void over(struct tui_work *w, const struct fa_event *e, int64_t now_ms)
 	forget_units(w);
 }
 
+static void first_cause(struct tui_work *w, const struct fa_event *e)
+{
+	if (w->cause)
+		return;
+	w->cause = fa_strdup(e->text);
+	w->evidence = fa_strdup(e->evidence);
+	w->repair = fa_strdup(e->next);
+	w->evidence_line = e->number;
+}
+
 void tui_work_event(struct tui_work *w, const struct fa_event *e, int64_t now_ms)
 {
 	switch (e->kind) {
@@ -251,6 +264,7 @@ void tui_work_event(struct tui_work *w, const struct fa_event *e, int64_t now_ms
 			fa_err_next(&w->err, "%s", e->next);
 		}
 		break;
+	case FA_EVENT_CAUSE: first_cause(w, e); break;
 	case FA_EVENT_DONE: over(w, e, now_ms); break;
 	case FA_EVENT_COUNT: break;
 	}

@@ -45,8 +45,10 @@ struct tui_work {
 	int64_t began_ms;
 	double seconds; /* in all, once over */
 	enum fa_status code;
-	char *last;        /* last sentence of DONE; NULL none */
-	struct fa_err err; /* of the first ERROR event; status FA_OK: none */
+	char *last;                      /* last sentence of DONE; NULL none */
+	struct fa_err err;               /* of the first ERROR event; status FA_OK: none */
+	char *cause, *evidence, *repair; /* of the first CAUSE event; NULL: none is known */
+	int64_t evidence_line;           /* in the log file */
 
 	struct tui_step *steps; /* as many as the plan has */
 	size_t n_steps;
