@@ -60,19 +60,36 @@ static void add_dist(struct fa_environment *e, const struct fa_json *row)
 	d->info = fa_strdup(fa_json_get_string(row, "path"));
 }
 
-static int ask(struct fa_json **out, const struct fa_environment *e, struct fa_child_context *c, struct fa_err *err)
+static int ask(struct fa_json **out, const struct fa_environment *e, const struct fa_strv *requirements,
+               struct fa_child_context *c, struct fa_err *err)
 {
 	struct fa_buf text = FA_BUF_INIT;
+	struct fa_strv argv = FA_STRV_INIT;
 	char *script = fa_dir_own("recipes/environment.py", err);
-	const char *const argv[] = { e->python, "-I", script, NULL };
-	struct fa_child child = { .argv = argv, .quiet = true, .out = &text };
-	int rc = script ? fa_child_run(c, &child, FA_MACHINE, err) : -1;
+	struct fa_child child = { .quiet = true, .out = &text };
+	int rc = -1;
 
+	if (script) {
+		fa_strv_push(&argv, e->python);
+		fa_strv_push(&argv, "-I");
+		fa_strv_push(&argv, script);
+		if (requirements)
+			fa_strv_append(&argv, requirements);
+		child.argv = (const char *const *)argv.v;
+		rc = fa_child_run(c, &child, FA_MACHINE, err);
+	}
 	if (rc == 0)
 		rc = fa_json_parse(out, fa_buf_str(&text), text.len, e->python, err);
 	fa_buf_release(&text);
+	fa_strv_release(&argv);
 	free(script);
 	return rc;
+}
+
+int fa_environment_closure(struct fa_json **out, const struct fa_environment *e, const struct fa_strv *requirements,
+                           struct fa_child_context *c, struct fa_err *err)
+{
+	return ask(out, e, requirements, c, err);
 }
 
 static void take(char **to, const struct fa_json *j, const char *key)
@@ -85,7 +102,7 @@ static int look(struct fa_environment *e, struct fa_json **out, struct fa_child_
 {
 	struct fa_json *j = NULL;
 
-	if (ask(&j, e, c, err) < 0)
+	if (ask(&j, e, NULL, c, err) < 0)
 		return -1;
 	take(&e->version, j, "version");
 	take(&e->site, j, "site");

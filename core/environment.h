@@ -51,6 +51,11 @@ int fa_environment_open(struct fa_environment *e, const struct fa_json *args, co
 int fa_environment_look(struct fa_environment *e, struct fa_child_context *c, struct fa_err *err);
 const struct fa_distribution *fa_environment_find(const struct fa_environment *e, const char *name); /* NULL: not there */
 
+/* {"closure": [names], "missing": [names], "tags": {name: [of its wheel]}}: what these requirements need here, by the metadata
+ * of what is installed; without "closure" when nothing there can read requirements. The caller's. */
+int fa_environment_closure(struct fa_json **out, const struct fa_environment *e, const struct fa_strv *requirements,
+                           struct fa_child_context *c, struct fa_err *err);
+
 /* The folder that holds torch: where the libraries are that a binary is checked against. Borrowed or `site`; the caller's. */
 char *fa_environment_torch_site(const struct fa_environment *e);
 

@@ -127,7 +127,32 @@ char *fa_run_digest(const char *text, int len)
 
 /* ---- a folder of requirements: build tools, a toolkit */
 
-/* As locked, when the lock says; else as pip resolves them now. */
+/* What pip said when it was first asked for these is said again: tools do not change from one run to the next. */
+static int pin_once(struct fa_lock *pins, struct fa_run *run, const struct fa_pip_wish *wish, struct fa_err *err)
+{
+	char *all = fa_strv_join(wish->requirements, "\n"), *minor = fa_version_head(run->env->version, 2);
+	char *digest = fa_run_digest(all, 12), *folder = fa_run_data("pins"),
+	     *path = fa_strf("%s/%s-%s", folder, minor, digest);
+	struct fa_buf text = FA_BUF_INIT;
+	int rc = fa_lock_read(pins, path, NULL);
+
+	if (rc < 0)
+		rc = fa_pip_resolve(pins, NULL, wish, &run->child, err);
+	fa_lock_print(&text, pins);
+	if (rc == 0)
+		rc = fa_file_mkdirs(folder, err);
+	if (rc == 0)
+		rc = fa_file_write(path, fa_buf_str(&text), text.len, err);
+	fa_buf_release(&text);
+	free(all);
+	free(minor);
+	free(digest);
+	free(folder);
+	free(path);
+	return rc;
+}
+
+/* As locked, when the lock says; else as pip resolves them. */
 static int pin_folder(struct fa_lock *pins, struct fa_run *run, const char *prefix, const struct fa_strv *requirements,
                       bool alone, struct fa_err *err)
 {
@@ -146,7 +171,7 @@ static int pin_folder(struct fa_lock *pins, struct fa_run *run, const char *pref
 		fa_strv_push(&fa_lock_add_package(pins, e->key + len + 1, text)->hashes, e->value + version + 1);
 		free(text);
 	}
-	return pins->n_packages ? 0 : fa_pip_resolve(pins, NULL, &wish, &run->child, err);
+	return pins->n_packages ? 0 : pin_once(pins, run, &wish, err);
 }
 
 static void lock_folder(struct fa_run *run, const char *prefix, const struct fa_lock *pins)

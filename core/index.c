@@ -104,13 +104,13 @@ static void carry_userinfo(struct fa_index_file *f, const char *index)
 	free(theirs);
 }
 
-/* 1: found, 0: not on it, -1: the page cannot be had. */
-static int on_page(struct fa_index_file *out, const char *url, const char *file, const struct settings *s,
-                   const volatile int *cancel, struct fa_err *err)
+/* The page of that URL. 1: here it is, 0: the index has none, -1: it cannot be had. */
+static int get_page(struct fa_buf *page, const char *url, const char *what, const struct settings *s,
+                    const volatile int *cancel, struct fa_err *err)
 {
 	char *cache = fa_dir_cache(), *path = fa_strf("%s/index/page.%ld", cache, (long)getpid());
-	char *name = fa_strf("list of files with %s", file);
-	int answer = 0;
+	char *name = fa_strf("list of files with %s", what);
+	int answer = 0, rc = -1;
 	struct fa_fetch_opts fetch = { .url = url,
 		                       .path = path,
 		                       .size = -1,
@@ -120,23 +120,33 @@ static int on_page(struct fa_index_file *out, const char *url, const char *file,
 		                       .tries = 3,
 		                       .name = name,
 		                       .answer = &answer };
-	struct fa_buf page = FA_BUF_INIT;
-	int rc = -1;
 
 	unlink(path);
-	if (fa_fetch(NULL, &fetch, err) == 0 && fa_file_read(&page, path, PAGE_MAX, err) == 0)
-		rc = fa_index_read_page(out, fa_buf_str(&page), page.len, file, url);
+	if (fa_fetch(NULL, &fetch, err) == 0 && fa_file_read(page, path, PAGE_MAX, err) == 0)
+		rc = 1;
 	else if (answer == 404 || answer == 410)
 		rc = 0; /* an index without this package */
+	unlink(path);
+	free(cache);
+	free(path);
+	free(name);
+	return rc;
+}
+
+/* 1: found, 0: not on it, -1: the page cannot be had. */
+static int on_page(struct fa_index_file *out, const char *url, const char *file, const struct settings *s,
+                   const volatile int *cancel, struct fa_err *err)
+{
+	struct fa_buf page = FA_BUF_INIT;
+	int rc = get_page(&page, url, file, s, cancel, err);
+
+	if (rc == 1)
+		rc = fa_index_read_page(out, fa_buf_str(&page), page.len, file, url);
 	if (rc == 1) {
 		carry_userinfo(out, url);
 		out->ca = fa_strdup(s->ca);
 	}
-	unlink(path);
 	fa_buf_release(&page);
-	free(cache);
-	free(path);
-	free(name);
 	return rc;
 }
 
@@ -209,4 +219,32 @@ int fa_index_find(struct fa_index_file *out, const char *package, const char *fi
 	}
 	release_settings(&s);
 	return rc;
+}
+
+/* ---- a version */
+
+int fa_index_wheels(struct fa_strv *out, const char *package, const char *version, const struct fa_strv *indexes,
+                    const struct fa_environment *env, struct fa_child_context *c, struct fa_err *err)
+{
+	const struct fa_strv *asked;
+	struct settings s;
+	int rc = 0;
+
+	read_settings(&s, env, c);
+	asked = indexes ? indexes : &s.indexes;
+	for (size_t i = 0; i < asked->n && rc == 0 && !s.no_index; i++) {
+		const char *index = asked->v[i];
+		char *url = fa_strf("%s%s%s/", index, index[strlen(index) - 1] == '/' ? "" : "/", package);
+		struct fa_buf page = FA_BUF_INIT;
+
+		rc = get_page(&page, url, package, &s, c->cancel, err);
+		if (rc == 1)
+			rc = fa_index_read_version(out, fa_buf_str(&page), page.len, package, version, url);
+		fa_buf_release(&page);
+		free(url);
+	}
+	release_settings(&s);
+	if (rc == 0)
+		fa_err_set(err, FA_IMPOSSIBLE, "no index has wheels of %s %s with their sha256", package, version);
+	return rc == 1 ? 0 : -1;
 }

@@ -31,6 +31,13 @@ void fa_index_file_release(struct fa_index_file *f);
  * are written with - or _ and . alike. page: the page's URL, for relative links. */
 bool fa_index_read_page(struct fa_index_file *out, const char *text, size_t len, const char *file, const char *page);
 
+/* The wheels of one version, each "SHA256 NAME URL", of the first index that has it: those of pip's configuration, or those in
+ * `indexes` when that is not NULL. package: normal name. Nothing is downloaded but the list. FA_IMPOSSIBLE: none has it. */
+int fa_index_wheels(struct fa_strv *out, const char *package, const char *version, const struct fa_strv *indexes,
+                    const struct fa_environment *env, struct fa_child_context *c, struct fa_err *err);
+bool fa_index_read_version(struct fa_strv *out, const char *text, size_t len, const char *package, const char *version,
+                           const char *page);
+
 /* The value that `pip config list` (text) gives for a setting ("index-url"): of the variable, of install, download, global. The
  * caller's; NULL: none. */
 char *fa_index_pip_setting(const char *text, const char *name);

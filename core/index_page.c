@@ -73,28 +73,48 @@ static void take(struct fa_index_file *out, const char *page, const char *link, 
 	free(plain);
 }
 
+/* ---- what is done with each link of a page */
+
+struct visitor {
+	const char *page; /* its URL, for relative links */
+	void (*link)(void *ctx, const char *name, const char *page, const char *link, const char *hash, int64_t size);
+	void *ctx;
+};
+
+struct search { /* for one file */
+	struct fa_index_file *out;
+	const char *file;
+	int best;
+};
+
+static void look_at(void *ctx, const char *name, const char *page, const char *link, const char *hash, int64_t size)
+{
+	struct search *s = ctx;
+	int match = names_match(s->file, name);
+
+	if (match <= s->best)
+		return;
+	s->best = match;
+	take(s->out, page, link, hash, size);
+}
+
 /* ---- JSON (PEP 691, sizes of PEP 700) */
 
-static bool read_json(struct fa_index_file *out, const char *text, size_t len, const char *file, const char *page)
+static void read_json(const struct visitor *v, const char *text, size_t len)
 {
 	struct fa_json *j = NULL;
-	int best = 0;
 
 	if (fa_json_parse(&j, text, len, "index", NULL) < 0)
-		return false;
+		return;
 	fa_json_each (row, fa_json_get(j, "files")) {
 		const char *name = fa_json_get_string(row, "filename"), *url = fa_json_get_string(row, "url");
-		int match = name && url ? names_match(file, name) : 0;
 		double size = fa_json_get_number(row, "size", -1);
 
-		if (match <= best)
-			continue;
-		best = match;
-		take(out, page, url, fa_json_get_string(fa_json_get(row, "hashes"), "sha256"),
-		     size >= 0 && size < 9e15 ? (int64_t)size : -1);
+		if (name && url)
+			v->link(v->ctx, name, v->page, url, fa_json_get_string(fa_json_get(row, "hashes"), "sha256"),
+			        size >= 0 && size < 9e15 ? (int64_t)size : -1);
 	}
 	fa_json_free(j);
-	return best > 0;
 }
 
 /* ---- HTML (PEP 503) */
@@ -204,17 +224,14 @@ static char *file_of(const char *link)
 	return fa_buf_detach(&b);
 }
 
-static int read_link(struct fa_index_file *out, const char *link, const char *file, const char *page, int best)
+static void read_link(const struct visitor *v, const char *link, const char *page)
 {
 	static const char mark[] = "#sha256=";
 	const char *hash = strstr(link, mark);
 	char *name = file_of(link);
-	int match = names_match(file, name);
 
-	if (match > best)
-		take(out, page, link, hash ? hash + strlen(mark) : NULL, -1);
+	v->link(v->ctx, name, page, link, hash ? hash + strlen(mark) : NULL, -1);
 	free(name);
-	return match > best ? match : best;
 }
 
 static bool starts_tag(const char *p, const char *end, const char *name)
@@ -224,11 +241,10 @@ static bool starts_tag(const char *p, const char *end, const char *name)
 	return (size_t)(end - p) > len && !strncasecmp(p, name, len) && isspace((unsigned char)p[len]);
 }
 
-static bool read_html(struct fa_index_file *out, const char *text, size_t len, const char *file, const char *page)
+static void read_html(const struct visitor *v, const char *text, size_t len)
 {
 	const char *end = text + len, *close;
-	char *base = fa_strdup(page);
-	int best = 0;
+	char *base = fa_strdup(v->page);
 
 	for (const char *p = text; (p = memchr(p, '<', (size_t)(end - p))); p = close + 1) {
 		bool anchor = starts_tag(p, end, "<a"), is_base = starts_tag(p, end, "<base");
@@ -248,9 +264,9 @@ static bool read_html(struct fa_index_file *out, const char *text, size_t len, c
 			break;
 		link = href_of(p + (anchor ? 2 : 5), close);
 		if (link && anchor) {
-			best = read_link(out, link, file, base, best);
+			read_link(v, link, base);
 		} else if (link) {
-			char *absolute = fa_url_join(page, link);
+			char *absolute = fa_url_join(v->page, link);
 
 			free(base);
 			base = absolute;
@@ -258,17 +274,78 @@ static bool read_html(struct fa_index_file *out, const char *text, size_t len, c
 		free(link);
 	}
 	free(base);
-	return best > 0;
+}
+
+static void read_links(const struct visitor *v, const char *text, size_t len)
+{
+	const char *first = skip_blanks(text, text + len);
+
+	if (first < text + len && *first == '{')
+		read_json(v, text, len);
+	else
+		read_html(v, text, len);
 }
 
 bool fa_index_read_page(struct fa_index_file *out, const char *text, size_t len, const char *file, const char *page)
 {
-	const char *first = skip_blanks(text, text + len);
+	struct search s = { .out = out, .file = file };
+	struct visitor v = { .page = page, .link = look_at, .ctx = &s };
 
 	*out = (struct fa_index_file){ .size = -1 };
-	if (first < text + len && *first == '{')
-		return read_json(out, text, len, file, page);
-	return read_html(out, text, len, file, page);
+	read_links(&v, text, len);
+	return s.best > 0;
+}
+
+/* ---- the wheels of one version */
+
+struct version_search {
+	struct fa_strv *out;
+	const char *package, *version;
+	bool lacks_hash;
+};
+
+/* "torch-2.8.0+cu128-cp311-…whl" is of torch 2.8.0+cu128? The name may be spelt with _ or . for -. */
+static bool is_wheel_of(const char *name, const char *package, const char *version)
+{
+	size_t n = strlen(package), v = strlen(version), len = strlen(name);
+
+	if (len < n + v + 6 || strcmp(name + len - 4, ".whl") != 0 || name[n] != '-')
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (tolower((unsigned char)name[i]) != package[i] && !(is_separator(name[i]) && is_separator(package[i])))
+			return false;
+	return !strncmp(name + n + 1, version, v) && name[n + 1 + v] == '-';
+}
+
+static void look_at_version(void *ctx, const char *name, const char *page, const char *link, const char *hash, int64_t size)
+{
+	struct version_search *s = ctx;
+	char *clean, *plain, *url;
+
+	(void)size;
+	if (!is_wheel_of(name, s->package, s->version))
+		return;
+	clean = clean_hash(hash);
+	if (!clean) {
+		s->lacks_hash = true;
+		return;
+	}
+	plain = fa_strndup(link, strcspn(link, "#"));
+	url = fa_url_join(page, plain);
+	fa_strv_pushf(s->out, "%s %s %s", clean, name, url);
+	free(clean);
+	free(plain);
+	free(url);
+}
+
+bool fa_index_read_version(struct fa_strv *out, const char *text, size_t len, const char *package, const char *version,
+                           const char *page)
+{
+	struct version_search s = { .out = out, .package = package, .version = version };
+	struct visitor v = { .page = page, .link = look_at_version, .ctx = &s };
+
+	read_links(&v, text, len);
+	return out->n && !s.lacks_hash;
 }
 
 /* ---- pip config list: SECTION.NAME='VALUE' as Python writes it; SECTION is ":env:" for a variable */

@@ -46,6 +46,11 @@ typedef int fa_step_function(struct fa_run *run, const struct fa_json *args, str
 fa_step_function fa_step_environment, fa_step_pin, fa_step_pip, fa_step_fetch, fa_step_clone, fa_step_unpack, fa_step_edit,
         fa_step_toolkit, fa_step_preflight, fa_step_build, fa_step_xray, fa_step_install;
 
+/* Pins what the requirements need from what is installed, by the lists of the index alone: nothing is downloaded. 1: done; 0: it
+ * cannot be told so, pip must resolve; -1. base: set when torch is on no index. */
+int fa_pin_installed(struct fa_run *run, const struct fa_strv *requirements, const struct fa_strv *indexes, bool *base,
+                     struct fa_err *err);
+
 /* The sentence of STEP_END. */
 void fa_run_say(struct fa_run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void fa_run_skip(struct fa_run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -99,32 +99,45 @@ static int pin_on_base(struct fa_run *run, const struct fa_pip_wish *whole, cons
 	return rc < 0 ? -1 : lock_base(run, torch, err);
 }
 
-/* In an environment that exists: first what would change, torch held; then the whole closure as it will be, for the lock. */
+/* The whole closure as it will be, asked of pip, which may download all of it for that. */
+static int resolve_closure(struct fa_run *run, struct fa_pip_wish *wish, bool torch_held, bool *base, struct fa_err *err)
+{
+	struct fa_strv after = FA_STRV_INIT;
+	struct fa_err first = FA_ERR_INIT;
+	int rc;
+
+	constraints_after(&after, run, &run->changes);
+	wish->constraints = &after;
+	wish->afresh = true;
+	rc = fa_pip_resolve(run->lock, &run->files, wish, &run->child, &first);
+	*base = rc < 0 && first.status == FA_IMPOSSIBLE && torch_held;
+	if (rc < 0 && err)
+		*err = first;
+	fa_strv_release(&after);
+	wish->constraints = NULL;
+	return *base ? 0 : rc;
+}
+
+/* In an environment that exists: first what would change, torch held; then the closure, for the lock. */
 static int pin_adopted(struct fa_run *run, struct fa_pip_wish *wish, struct fa_err *err)
 {
 	const struct fa_distribution *torch = fa_environment_find(run->env, "torch");
-	struct fa_strv held = FA_STRV_INIT, after = FA_STRV_INIT;
-	struct fa_err first = FA_ERR_INIT;
-	int rc;
+	struct fa_strv held = FA_STRV_INIT;
+	bool base = false;
+	int rc, pinned = 0;
 
 	if (keeps_torch(run, torch))
 		fa_strv_pushf(&held, "torch==%s", torch->version);
 	wish->constraints = &held;
 	rc = fa_pip_resolve(&run->changes, &run->files, wish, &run->child, err);
-	if (rc < 0)
-		goto done;
-	constraints_after(&after, run, &run->changes);
-	wish->constraints = &after;
-	wish->afresh = true;
-	rc = fa_pip_resolve(run->lock, &run->files, wish, &run->child, &first);
-	if (rc < 0 && first.status == FA_IMPOSSIBLE && held.n)
+	if (rc == 0)
+		rc = pinned = fa_pin_installed(run, wish->requirements, wish->indexes, &base, err);
+	if (rc == 0 && !pinned && !base)
+		rc = resolve_closure(run, wish, held.n > 0, &base, err);
+	if (rc >= 0 && base)
 		rc = pin_on_base(run, wish, torch, err);
-	else if (rc < 0 && err)
-		*err = first;
-done:
 	fa_strv_release(&held);
-	fa_strv_release(&after);
-	return rc;
+	return rc < 0 ? -1 : 0;
 }
 
 static int pin_fresh(struct fa_run *run, struct fa_pip_wish *wish, struct fa_err *err)
