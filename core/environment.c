@@ -512,5 +512,6 @@ void fa_environment_release(struct fa_environment *e)
 	free(e->python);
 	free(e->version);
 	free(e->site);
+	free(e->pip_settings);
 	*e = (struct fa_environment)FA_ENVIRONMENT_INIT;
 }

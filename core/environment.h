@@ -34,6 +34,7 @@ struct fa_environment {
 	struct fa_distribution *dists;
 	size_t n_dists;
 	struct fa_strv made; /* adopted: names that this run installed */
+	char *pip_settings;  /* what `pip config list` says; NULL: not asked yet */
 	bool open;
 };
 

@@ -27,15 +27,20 @@ struct settings {
 	char *ca;
 };
 
-static char *pip_list(const struct fa_environment *env, struct fa_child_context *c)
+/* Asked once: pip takes its time. Borrowed. */
+static const char *pip_list(struct fa_environment *env, struct fa_child_context *c)
 {
 	const char *const argv[] = { env->python, "-I", "-m", "pip", "config", "list", NULL };
 	struct fa_buf out = FA_BUF_INIT;
 	struct fa_child child = { .argv = argv, .quiet = true, .out = &out };
 
+	if (env->pip_settings)
+		return env->pip_settings;
 	if (!fa_environment_find(env, "pip") || fa_child_run(c, &child, FA_MACHINE, NULL) < 0)
 		fa_buf_reset(&out);
-	return fa_buf_detach(&out);
+	fa_buf_adds(&out, "");
+	env->pip_settings = fa_buf_detach(&out);
+	return env->pip_settings;
 }
 
 /* The variable of pip's, pip's files, then the variables of uv. The caller's; NULL: nowhere set. */
@@ -57,9 +62,9 @@ static bool is_true(const char *value)
 	return value && *value && strcmp(value, "0") != 0 && strcasecmp(value, "false") != 0 && strcasecmp(value, "no") != 0;
 }
 
-static void read_settings(struct settings *s, const struct fa_environment *env, struct fa_child_context *c)
+static void read_settings(struct settings *s, struct fa_environment *env, struct fa_child_context *c)
 {
-	char *list = pip_list(env, c);
+	const char *list = pip_list(env, c);
 	char *folders = setting(list, "find-links", "PIP_FIND_LINKS", "UV_FIND_LINKS", NULL);
 	char *first = setting(list, "index-url", "PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL");
 	char *more = setting(list, "extra-index-url", "PIP_EXTRA_INDEX_URL", "UV_EXTRA_INDEX_URL", NULL);
@@ -69,7 +74,6 @@ static void read_settings(struct settings *s, const struct fa_environment *env, 
 	fa_strv_split(&s->folders, folders ? folders : "", " \t\n,");
 	fa_strv_push(&s->indexes, first && *first ? first : usual_index);
 	fa_strv_split(&s->indexes, more ? more : "", " \t\n");
-	free(list);
 	free(folders);
 	free(first);
 	free(more);
@@ -200,7 +204,7 @@ static int on_indexes(struct fa_index_file *out, const char *package, const char
 	return rc == 1 ? 0 : -1;
 }
 
-int fa_index_find(struct fa_index_file *out, const char *package, const char *file, const struct fa_environment *env,
+int fa_index_find(struct fa_index_file *out, const char *package, const char *file, struct fa_environment *env,
                   struct fa_child_context *c, struct fa_err *err)
 {
 	struct settings s;
@@ -224,7 +228,7 @@ int fa_index_find(struct fa_index_file *out, const char *package, const char *fi
 /* ---- a version */
 
 int fa_index_wheels(struct fa_strv *out, const char *package, const char *version, const struct fa_strv *indexes,
-                    const struct fa_environment *env, struct fa_child_context *c, struct fa_err *err)
+                    struct fa_environment *env, struct fa_child_context *c, struct fa_err *err)
 {
 	const struct fa_strv *asked;
 	struct settings s;

@@ -23,7 +23,7 @@ struct fa_index_file {
 
 /* `file`: its name, "flash_attn-2.8.3.tar.gz". Yanked files are taken: the version is exact. FA_NETWORK: an index does not answer;
  * FA_IMPOSSIBLE: no index has it. */
-int fa_index_find(struct fa_index_file *out, const char *package, const char *file, const struct fa_environment *env,
+int fa_index_find(struct fa_index_file *out, const char *package, const char *file, struct fa_environment *env,
                   struct fa_child_context *c, struct fa_err *err);
 void fa_index_file_release(struct fa_index_file *f);
 
@@ -34,7 +34,7 @@ bool fa_index_read_page(struct fa_index_file *out, const char *text, size_t len,
 /* The wheels of one version, each "SHA256 NAME URL", of the first index that has it: those of pip's configuration, or those in
  * `indexes` when that is not NULL. package: normal name. Nothing is downloaded but the list. FA_IMPOSSIBLE: none has it. */
 int fa_index_wheels(struct fa_strv *out, const char *package, const char *version, const struct fa_strv *indexes,
-                    const struct fa_environment *env, struct fa_child_context *c, struct fa_err *err);
+                    struct fa_environment *env, struct fa_child_context *c, struct fa_err *err);
 bool fa_index_read_version(struct fa_strv *out, const char *text, size_t len, const char *package, const char *version,
                            const char *page);
 
