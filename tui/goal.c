@@ -148,14 +148,6 @@ static void goal_hint(char *out, size_t size, const struct tui_model *m, const s
 		snprintf(out, size, "--%s: %s", fa_wish_row(at->index)->option, fa_wish_row(at->index)->help);
 }
 
-static void edit(struct tui_model *m, enum fa_wish_id id)
-{
-	const char *value = fa_wish_get(&m->wish, id);
-	m->entry_wish = id;
-	snprintf(m->entry, sizeof m->entry, "%s", value ? value : "");
-	m->overlay = TUI_ENTRY_OVERLAY;
-}
-
 static void clear_special(struct tui_model *m)
 {
 	struct fa_strv words = FA_STRV_INIT;
@@ -177,9 +169,9 @@ static void choose(struct tui_model *m, const struct tui_row *at)
 	if (at->kind == ROW_WISH && fa_wish_row(at->index)->kind == FA_WISH_FLAG)
 		tui_wish(m, at->index, fa_wish_get(&m->wish, at->index) ? NULL : "yes");
 	else if (at->kind == ROW_WISH)
-		edit(m, at->index);
+		tui_edit(m, at->index);
 	else if (at->index == Q_WHERE && at->sub == 2)
-		edit(m, FA_WISH_ENV);
+		tui_edit(m, FA_WISH_ENV);
 	else if (at->index == Q_WHERE)
 		tui_wish(m, FA_WISH_ENV, m->start.active_env ? value : NULL);
 	else if (at->index == Q_USE)

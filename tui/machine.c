@@ -464,7 +464,7 @@ static void draw_trouble(struct tui_grid *g, const struct tui_model *m, const st
 	row = draw_block(g, row, last, "What", TUI_TEXT, a->text);
 	row = draw_block(g, row, last, "Evidence", TUI_MARK, evidence);
 	row = draw_block(g, row, last, "Repair", TUI_STRONG, a->command);
-	if (a->command && row <= last)
+	if (a->command && strstr(a->command, "sudo") && row <= last)
 		tui_put_wrapped(g, row, last, 1, tui_width(m), TUI_TEXT,
 		                "fainstall itself never needs root: run the command in another terminal.");
 }
@@ -491,9 +491,14 @@ static int remarks(const struct tui_model *m)
 	return n;
 }
 
-static const char *answer(const struct fa_plan *p)
+static const char *answer(const struct tui_model *m)
 {
-	const char *route = p->choice.route ? p->choice.route : "";
+	const char *route = m->plan->choice.route ? m->plan->choice.route : "";
+	bool here = !m->facts->gpus_known || m->facts->n_gpus;
+	if (!here && !strcmp(route, "wheel"))
+		return "The cards that were named need no compiling.";
+	if (!here && !strcmp(route, "source"))
+		return "For the cards that were named it is compiled here.";
 	if (!strcmp(route, "keep"))
 		return "What is installed here is right already.";
 	if (!strcmp(route, "wheel"))
@@ -519,7 +524,7 @@ static void headline(char *out, size_t size, const struct tui_model *m)
 		         tui_number_word(word, n, true), n == 1 ? " is" : "s are");
 	} else {
 		int n = remarks(m);
-		snprintf(out, size, "%s %s %s", answer(m->plan), n ? tui_number_word(word, n, true) : "Nothing",
+		snprintf(out, size, "%s %s %s", answer(m), n ? tui_number_word(word, n, true) : "Nothing",
 		         !n       ? "to repair."
 		         : n == 1 ? "thing to know."
 		                  : "things to know.");
@@ -590,11 +595,19 @@ static bool waits_for_repair(const struct tui_model *m)
 	return tui_blocked(m) && !m->plan_on && !m->start.foreign;
 }
 
+/* Nothing to repair, but something to say: which cards the result is for. */
+static bool waits_for_cards(const struct tui_model *m)
+{
+	return tui_blocked(m) && !m->plan_on && m->plan->n_actions && tui_same(m->plan->actions[0].id, "name_the_cards");
+}
+
 static void machine_act(struct tui_model *m, enum tui_action action, const struct tui_row *at)
 {
 	switch (action) {
 	case TUI_ACT_NEXT:
-		if (waits_for_repair(m))
+		if (waits_for_cards(m))
+			tui_edit(m, FA_WISH_ARCH);
+		else if (waits_for_repair(m))
 			read_again(m);
 		else
 			tui_go(m, TUI_GOAL_SCREEN);
@@ -614,7 +627,9 @@ static void machine_act(struct tui_model *m, enum tui_action action, const struc
 
 static const char *machine_enter(const struct tui_model *m)
 {
-	return m->reading ? NULL : waits_for_repair(m) ? "Check again" : "Continue";
+	if (m->reading)
+		return NULL;
+	return waits_for_cards(m) ? "Name the cards" : waits_for_repair(m) ? "Check again" : "Continue";
 }
 
 const struct tui_screen_def tui_machine_screen = {

@@ -236,6 +236,14 @@ void tui_model_event(struct tui_model *m, const struct fa_event *e)
 		tui_go(m, TUI_VERIFY_SCREEN);
 }
 
+void tui_edit(struct tui_model *m, enum fa_wish_id id)
+{
+	const char *value = fa_wish_get(&m->wish, id);
+	m->entry_wish = id;
+	snprintf(m->entry, sizeof m->entry, "%s", value ? value : "");
+	m->overlay = TUI_ENTRY_OVERLAY;
+}
+
 /* The wish before a change becomes what Undo returns to. */
 static void changed(struct tui_model *m, struct fa_wish *was)
 {

@@ -156,8 +156,9 @@ void tui_ask(struct tui_model *m, enum tui_question question, const char *fmt, .
 void tui_wish(struct tui_model *m, enum fa_wish_id id, const char *value);
 /* The whole wish by the words of a command line ("--torch", "2.8.0"); wants a new plan. */
 void tui_wish_words(struct tui_model *m, const struct fa_strv *words);
-void tui_undo(struct tui_model *m);             /* the wish before the last change */
-void tui_copy(struct tui_model *m, char *text); /* to the clipboard; takes text over */
-char *tui_command(const struct tui_model *m);   /* the command line that does the same; the caller's */
+void tui_edit(struct tui_model *m, enum fa_wish_id id); /* asks for a text in the hint row */
+void tui_undo(struct tui_model *m);                     /* the wish before the last change */
+void tui_copy(struct tui_model *m, char *text);         /* to the clipboard; takes text over */
+char *tui_command(const struct tui_model *m);           /* the command line that does the same; the caller's */
 
 #endif
