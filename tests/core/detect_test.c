@@ -219,12 +219,22 @@ static void every_fact_is_documented(void **state)
 	fa_buf_release(&text);
 }
 
+/* Other tests keep files of facts there too. */
+static bool has_expected_facts(const char *host)
+{
+	char *path = host_path(host, "expected_facts.json");
+	bool has = fa_file_exists(path);
+
+	free(path);
+	return has;
+}
+
 static void find_hosts(struct fa_strv *out)
 {
 	DIR *d = opendir(HOSTS);
 
 	for (struct dirent *e; d && (e = readdir(d));)
-		if (e->d_name[0] != '.')
+		if (e->d_name[0] != '.' && has_expected_facts(e->d_name))
 			fa_strv_push(out, e->d_name);
 	if (d)
 		closedir(d);
