@@ -6,6 +6,7 @@
 #include "gate_table.h"
 #include "json.h"
 #include "memory.h"
+#include "objects.h"
 #include "proc.h"
 #include "units.h"
 
@@ -18,7 +19,7 @@
 #include <unistd.h>
 
 /* How many compilers the build system may start: all of them, the gate decides. */
-enum { MAX_STARTED = 400, PROGRESS_EVERY_S = 2 };
+enum { MAX_STARTED = 400, PROGRESS_EVERY_S = 2, OBJECTS_MIB = 8192 };
 
 struct build {
 	const struct fa_build_opts *opts;
@@ -27,6 +28,7 @@ struct build {
 	char *root; /* source/build */
 	char *dir;  /* of the gate, inside root */
 	char *log;
+	char *objects; /* compiled ones, kept by content for other builds */
 	struct fa_units units;
 	struct fa_json *shipped, *measured; /* {name: [seconds, MiB]} */
 	int64_t event_offset;               /* read of dir/events so far */
@@ -50,6 +52,7 @@ static void build_release(struct build *b)
 	free(b->root);
 	free(b->dir);
 	free(b->log);
+	free(b->objects);
 	free(b->wheel);
 	free(b->failed_unit);
 	free(b->failed_text);
@@ -138,6 +141,20 @@ static void unit_failed(struct build *b, const char *name, const struct fa_json 
 	unit_ended(b, name, j, FA_OUTCOME_FAILED);
 }
 
+static void unit_kept(struct build *b, const char *name)
+{
+	struct fa_event e = fa_event_new(FA_EVENT_UNIT_END);
+
+	fa_units_end(&b->units, name, 0);
+	e.step = b->step;
+	e.done = (int64_t)fa_units_done(&b->units);
+	e.total = (int64_t)b->units.n;
+	e.status = FA_OUTCOME_SKIPPED;
+	snprintf(e.id, sizeof(e.id), "%s", name);
+	snprintf(e.text, sizeof(e.text), "compiled before, taken from the object store");
+	fa_emit(b->sink, &e);
+}
+
 static void take_event(struct build *b, const char *line, size_t len)
 {
 	struct fa_json *j = NULL;
@@ -164,6 +181,8 @@ static void take_event(struct build *b, const char *line, size_t len)
 		             !strcmp(what, "killed") ? "was killed for want of memory"
 		                                     : "was stopped to give the others memory",
 		             fa_json_get_number(j, "peak_mib", 0));
+	} else if (!strcmp(what, "kept")) {
+		unit_kept(b, name);
 	} else if (!strcmp(what, "stopped")) {
 		unit_ended(b, name, j, FA_OUTCOME_SKIPPED);
 	}
@@ -457,7 +476,7 @@ static int run(struct build *b, const char *job, struct fa_err *err)
 
 	if (!program)
 		return -1;
-	if (fa_build_env(&env, b->opts, b->dir, MAX_STARTED, b->sink, err) < 0)
+	if (fa_build_env(&env, b->opts, b->dir, b->objects, MAX_STARTED, b->sink, err) < 0)
 		goto done;
 	{
 		struct fa_proc_opts proc = { .argv = argv,
@@ -521,6 +540,14 @@ static int lock_source(const struct build *b, struct fa_err *err)
 	return fd;
 }
 
+static char *objects_path(void)
+{
+	char *data = fa_dir_data(), *path = fa_path_join(data, "objects");
+
+	free(data);
+	return path;
+}
+
 int fa_build_wheel(char **wheel_out, const struct fa_build_opts *opts, const struct fa_sink *sink, int step, struct fa_err *err)
 {
 	struct build b = { .opts = opts, .sink = sink, .step = step };
@@ -533,6 +560,7 @@ int fa_build_wheel(char **wheel_out, const struct fa_build_opts *opts, const str
 	b.dir = fa_path_join(b.root, "gate");
 	b.log = fa_path_join(opts->log_dir ? opts->log_dir : b.root, "build.log");
 	job = fa_path_join(b.root, "job.json");
+	b.objects = objects_path();
 	if (fa_file_mkdirs(b.root, err) < 0 || (opts->log_dir && fa_file_mkdirs(opts->log_dir, err) < 0) ||
 	    (lock = lock_source(&b, err)) < 0 || set_up_gate(&b, err) < 0)
 		goto done;
@@ -541,6 +569,7 @@ int fa_build_wheel(char **wheel_out, const struct fa_build_opts *opts, const str
 		goto done;
 	fa_units_keep(&b.units, 0);
 	tell_progress(&b);
+	fa_objects_trim(b.objects, OBJECTS_MIB);
 	*wheel_out = b.wheel;
 	b.wheel = NULL;
 	rc = 0;

@@ -151,7 +151,7 @@ static void add_archs(struct fa_strv *out, const struct fa_strv *archs)
 	fa_buf_release(&list);
 }
 
-static void add_gate(struct fa_strv *out, const struct fa_build_opts *o, const char *dir, const char *cxx)
+static void add_gate(struct fa_strv *out, const struct fa_build_opts *o, const char *dir, const char *objects, const char *cxx)
 {
 	if (o->cuda_home) {
 		fa_strv_pushf(out, "PYTORCH_NVCC=%s/bin/nvcc", dir);
@@ -160,10 +160,11 @@ static void add_gate(struct fa_strv *out, const struct fa_build_opts *o, const c
 	fa_strv_pushf(out, "CXX=%s/bin/c++", dir);
 	fa_strv_pushf(out, "FAINSTALL_GATE_DIR=%s", dir);
 	fa_strv_pushf(out, "FAINSTALL_GATE_CXX=%s", cxx);
+	fa_strv_pushf(out, "FAINSTALL_GATE_OBJECTS=%s", objects);
 	fa_strv_pushf(out, "FAINSTALL_GATE_JOBS=%d", o->build->jobs);
 }
 
-int fa_build_env(struct fa_strv *out, const struct fa_build_opts *o, const char *gate_dir, int started,
+int fa_build_env(struct fa_strv *out, const struct fa_build_opts *o, const char *gate_dir, const char *objects, int started,
                  const struct fa_sink *sink, struct fa_err *err)
 {
 	char *path = search_path(o), *cxx = host_compiler(path, err);
@@ -187,7 +188,7 @@ int fa_build_env(struct fa_strv *out, const struct fa_build_opts *o, const char 
 		fa_strv_pushf(out, "NVCC_CCBIN=%s", cxx);
 	add_archs(out, &o->build->archs);
 	if (gate_dir)
-		add_gate(out, o, gate_dir, cxx);
+		add_gate(out, o, gate_dir, objects, cxx);
 	else
 		fa_strv_pushf(out, "CXX=%s", cxx);
 	for (size_t i = 0; i < o->build->env.n; i++) /* the plan's own, where it is not settled above */

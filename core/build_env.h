@@ -5,9 +5,9 @@
 #include "build.h"
 #include "strv.h"
 
-/* "NAME=value" appended to out. gate_dir: holds bin/nvcc and bin/c++; NULL: the compilers themselves. What was left out and would
+/* "NAME=value" appended to out. gate_dir: holds bin/nvcc and bin/c++; NULL: the compilers themselves. objects: the store. What was left out and would
  * have changed the build is said in a WARNING, id "environment". FA_MACHINE: no C++ compiler. */
-int fa_build_env(struct fa_strv *out, const struct fa_build_opts *opts, const char *gate_dir, int started,
+int fa_build_env(struct fa_strv *out, const struct fa_build_opts *opts, const char *gate_dir, const char *objects, int started,
                  const struct fa_sink *sink, struct fa_err *err);
 
 /* The program's path as found in PATH order; NULL: none. The caller's. */

@@ -5,6 +5,7 @@
 #include "gate_table.h"
 #include "json.h"
 #include "memory.h"
+#include "objects.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -41,6 +42,9 @@ struct gate {
 	bool cuda;
 	double expect_s, priority;
 	int64_t expect_mib;
+	struct fa_objects objects; /* dir NULL: none are kept */
+	struct fa_object object;
+	bool keeps; /* this one may be */
 };
 
 struct run { /* one try of a unit */
@@ -491,6 +495,20 @@ static int run_unit(struct gate *g, char **argv)
 	return stopped ? 128 + stopped : status;
 }
 
+/* Kernels that read none of torch's headers do not care which torch, or which Python, is in the include path. */
+static void look_for_kept(struct gate *g, char **argv)
+{
+	const char *dir = getenv("FAINSTALL_GATE_OBJECTS");
+	bool free_of_torch = false;
+
+	if (!dir || !*dir || !g->cuda)
+		return;
+	for (char **a = argv + 1; *a; a++)
+		free_of_torch |= !strcmp(*a, "-DFA_SHADOW");
+	fa_objects_init(&g->objects, dir, getenv("FAINSTALL_GATE_IDENTITY"), getenv("FAINSTALL_GATE_ROOTS"));
+	g->keeps = fa_objects_look(&g->object, &g->objects, argv, free_of_torch ? "TP" : NULL) == 0;
+}
+
 static void make_temporary(struct gate *g)
 {
 	char *parent = g->dir ? fa_path_join(g->dir, "tmp") : NULL;
@@ -539,6 +557,12 @@ int fa_gate_main(int argc, char **argv)
 	}
 	catch_signals();
 	g.unit = unit_name(output);
+	look_for_kept(&g, argv);
+	if (g.keeps && fa_objects_fetch(&g.objects, &g.object)) {
+		tell(&g, "kept", NULL, NULL, 0);
+		rc = 0;
+		goto done;
+	}
 	look_up(&g);
 	if (take_slot(&g, &err) < 0) {
 		fprintf(stderr, "error: %s\n", err.text);
@@ -548,11 +572,14 @@ int fa_gate_main(int argc, char **argv)
 	rc = run_unit(&g, argv);
 	if (rc != 0)
 		unlink(output); /* half an object is no object */
+	else if (g.keeps)
+		fa_objects_store(&g.objects, &g.object, NULL);
 done:
 	fa_gate_table_close(&g.table);
 	if (g.temporary)
 		fa_file_remove_tree(g.temporary, NULL);
 	free(g.temporary);
 	free(g.unit);
+	fa_objects_release(&g.objects);
 	return rc;
 }

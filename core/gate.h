@@ -10,6 +10,7 @@
  *   FAINSTALL_GATE_DIR     folder of this build: `units` (a line each: name, seconds, MiB, priority), `events` (JSON lines, written
  *                          here), `stop` (exists: everything ends now), `drain` (exists: nothing new starts)
  *   FAINSTALL_GATE_NVCC, FAINSTALL_GATE_CXX   the real compilers
+ *   FAINSTALL_GATE_OBJECTS where objects are kept by content (objects.h); FAINSTALL_GATE_IDENTITY, FAINSTALL_GATE_ROOTS alike
  *   FAINSTALL_GATE_JOBS    at most so many units of this build at a time; 0 or unset: cores
  *   FAINSTALL_GATE_TABLE   the table's file instead of the user's; FAINSTALL_GATE_CORES, FAINSTALL_GATE_MEMORY_MIB (all that may
  *                          be used), FAINSTALL_GATE_RESERVE_MIB, FAINSTALL_GATE_NICE instead of what is found or usual */

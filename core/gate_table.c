@@ -17,12 +17,12 @@
 #include <unistd.h>
 
 struct fa_gate_map {
-	uint32_t magic; /* another layout is another file name */
-	uint32_t bell;  /* rung when a place becomes free; a futex */
+	uint32_t unused;
+	uint32_t bell; /* rung when a place becomes free; a futex */
 	struct fa_gate_slot slots[FA_GATE_SLOTS];
 };
 
-enum { MAGIC = 0x66614731, LEADER = FA_GATE_SLOTS };
+enum { LEADER = FA_GATE_SLOTS }; /* the byte after those of the slots */
 
 double fa_gate_clock(void)
 {
@@ -72,7 +72,7 @@ static char *own_table(struct fa_err *err)
 		fa_err_set(err, FA_MACHINE, "%s: not a folder of yours; the builds of one user share their limits through it",
 		           dir);
 	else
-		path = fa_path_join(dir, "gate-1");
+		path = fa_strf("%s/gate-%zu", dir, sizeof(struct fa_gate_map)); /* another layout, another table */
 	free(dir);
 	return path;
 }
@@ -97,7 +97,6 @@ int fa_gate_table_open(struct fa_gate_table *out, const char *path, struct fa_er
 		fa_err_set(err, FA_MACHINE, "%s: %s", path, strerror(errno));
 		goto done;
 	}
-	out->map->magic = MAGIC;
 	rc = 0;
 done:
 	if (rc < 0)

@@ -80,7 +80,7 @@ int fa_build_preflight(const struct fa_build_opts *o, const struct fa_sink *sink
 	int rc = -1;
 
 	if (!program || fa_file_mkdirs(root, err) < 0 || (o->log_dir && fa_file_mkdirs(o->log_dir, err) < 0) ||
-	    write_job(o, job, err) < 0 || fa_build_env(&env, o, NULL, 1, sink, err) < 0)
+	    write_job(o, job, err) < 0 || fa_build_env(&env, o, NULL, NULL, 1, sink, err) < 0)
 		goto done;
 	{
 		const char *argv[] = { o->python, "-u", program, job, NULL };

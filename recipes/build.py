@@ -14,6 +14,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import sysconfig
 import types
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -237,6 +238,17 @@ def build_in(folder):
     build.initialize_options = with_base
 
 
+def name_roots(job, torch_dir, version):
+    """For the object store: what the compilers are, and the folders whose place does not matter."""
+    cxx = os.environ.get("FAINSTALL_GATE_CXX") or "c++"
+    said = subprocess.run([cxx, "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True).stdout
+    os.environ["FAINSTALL_GATE_IDENTITY"] = "nvcc %s\n%s" % (version, said)
+    cuda = os.environ.get("CUDA_HOME", "")
+    roots = [("S", job["source"]), ("W", job["work"]), ("F", os.path.dirname(units.HOME)), ("T", torch_dir), ("C", cuda),
+             ("C", os.path.realpath(cuda)), ("P", os.path.join(sys.prefix, "include")), ("P", sysconfig.get_paths()["include"])]
+    os.environ["FAINSTALL_GATE_ROOTS"] = "\n".join("%s=%s" % r for r in roots if r[1])
+
+
 def run_setup(job, note, real_torch):
     folder = torch_folder()
     borrow_packages()
@@ -262,6 +274,7 @@ def run_setup(job, note, real_torch):
         ext._check_cuda_version = lambda *args, **kwargs: None
         job["link_args"] = static_cudart(os.environ["CUDA_HOME"])
     ext.CUDAExtension = narrow(ext.CUDAExtension, job, note)
+    name_roots(job, folder, version)
     keep_record(note)
     os.chdir(job["source"])
     sys.path.insert(0, job["source"])
