@@ -337,6 +337,7 @@ static int verify_job(struct fa_report *report, const struct fa_job_opts *o, str
 		fa_err_set(err, FA_MACHINE, "there is no environment to verify: no Python is known");
 		return fa_err_next(err, "name one with --env, or make one: fainstall install");
 	}
+	fa_report_describe(report, o->facts, o->plan);
 	return verify(report, o, python, home && *home ? home : NULL, err);
 }
 

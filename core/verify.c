@@ -417,6 +417,7 @@ static void keep_verification(struct verify *v, struct fa_report *report, const 
 	fa_json_set_string(j, "verdict", v->verdict);
 	fa_json_set_number(j, "seconds", v->seconds);
 	fa_json_set(fa_report_json(report), "verification", j);
+	fa_json_set_string(fa_report_json(report), "verdict", status);
 }
 
 static int judge(struct verify *v, struct fa_report *report, struct fa_err *err)
