@@ -169,7 +169,7 @@ struct fa_kb {
 	struct fa_kb_rule *warnings; /* rows of ids.json that a rule brings about */
 	size_t n_warnings;
 	const struct fa_json *disk_mib, *narrow; /* of units.json */
-	double lean, tail; /* of units: share of time without optional features, loss at the end */
+	double lean, tail;                       /* of units: share of time without optional features, loss at the end */
 	struct fa_strv pool;
 };
 

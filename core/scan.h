@@ -17,7 +17,7 @@ struct fa_lines {
 	int encoding;      /* 0 not yet known, 8, 16 little-endian, -16 big-endian */
 	unsigned char odd; /* first byte of a UTF-16 unit cut between two calls */
 	int has_odd;
-	int has_cr; /* a carriage return stood last: a new line follows, or the line starts again */
+	int has_cr;    /* a carriage return stood last: a new line follows, or the line starts again */
 	unsigned high; /* high surrogate waiting for its low one */
 };
 
