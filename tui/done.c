@@ -87,6 +87,8 @@ static void headline(char *out, size_t size, const struct tui_model *m)
 		snprintf(out, size, "Nothing was changed.");
 	else if (w->code == FA_OK)
 		snprintf(out, size, "Done in %s. %.400s", tui_duration(time, w->seconds), result(text, sizeof text, m));
+	else if (w->code == FA_INTERRUPTED)
+		snprintf(out, size, "Stopped by you after %s.", tui_duration(time, w->seconds));
 	else
 		snprintf(out, size, "Stopped after %s: %.400s", tui_duration(time, w->seconds),
 		         w->err.text[0] ? w->err.text

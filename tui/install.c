@@ -86,7 +86,7 @@ static int draw_bars(struct tui_grid *g, const struct tui_model *m, int row)
 		tui_put(g, row, 3, BAR_COL, TUI_DIM, "Work");
 		tui_put_bar(g, row, BAR_COL, bar_end,
 		            w->total > 0 && w->done <= w->total ? (double)w->done / (double)w->total : 0, 0);
-		tui_put_name(g, row++, bar_end + 2, g->cols - 1, TUI_TEXT, text);
+		tui_put_name(g, row++, bar_end + 2, tui_width(m), TUI_TEXT, text);
 	}
 	if (w->peak_mib >= 0) {
 		tui_put(g, row, 3, BAR_COL, TUI_DIM, "Memory");
@@ -136,7 +136,7 @@ static void draw_tail(struct tui_grid *g, const struct tui_model *m, int row)
 		return;
 	tui_put(g, row++, 3, 20, TUI_DIM, "Log");
 	for (size_t i = from; i < w->log_n; i++)
-		tui_put_name(g, row++, 5, g->cols - 1, TUI_TEXT, tui_work_line(w, i));
+		tui_put_name(g, row++, 5, tui_width(m), TUI_TEXT, tui_work_line(w, i));
 }
 
 static void install_draw(struct tui_grid *g, const struct tui_model *m, const struct tui_rows *rows)

@@ -8,7 +8,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-static const int fatal[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS, SIGTRAP };
+static const int fatal[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS, SIGTRAP, SIGQUIT };
 enum { N_FATAL = sizeof fatal / sizeof *fatal };
 
 static char sequence[512];
@@ -16,6 +16,7 @@ static struct termios settings;
 static volatile sig_atomic_t armed, have_settings;
 static char *stack;
 
+/* Also at exit: memory that runs out ends the program so. */
 static void put_in_order(void)
 {
 	if (!armed)
@@ -68,6 +69,7 @@ void tui_restore_arm(void)
 {
 	struct sigaction action = { .sa_handler = on_fatal, .sa_flags = (int)SA_RESETHAND | SA_ONSTACK | SA_NODEFER };
 	if (!stack) {
+		atexit(put_in_order);
 		stack_t s = { .ss_size = 65536 };
 		s.ss_sp = stack = malloc(s.ss_size);
 		if (stack)

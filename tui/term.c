@@ -228,8 +228,9 @@ void tui_term_suspend(void)
 	int rows, cols;
 	endwin();
 	tui_restore_disarm();
-	signal(SIGTSTP, SIG_DFL);
+	void (*curses)(int) = signal(SIGTSTP, SIG_DFL);
 	kill(0, SIGTSTP); /* the whole foreground group, as the terminal does */
+	signal(SIGTSTP, curses);
 	tui_restore_arm();
 	tui_term_size(&rows, &cols);
 	clearok(stdscr, TRUE);
