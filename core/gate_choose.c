@@ -75,9 +75,11 @@ int fa_gate_choose(const struct fa_gate_unit *units, size_t n, const struct fa_g
 
 static double left_of(const struct fa_gate_unit *u)
 {
-	double left = u->expect_s - u->waited_s;
+	double left = u->expect_s - u->waited_s, overdue = 0.1 * u->waited_s;
 
-	return left > 1 ? left : 1; /* overdue: who knows */
+	if (overdue < 1)
+		overdue = 1;
+	return left > overdue ? left : overdue; /* late already: nobody knows how long still */
 }
 
 /* The running unit that ends first; its end becomes the clock. */
