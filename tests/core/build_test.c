@@ -1,0 +1,287 @@
+/* The build as a whole, around a fake interpreter that plays build.py: what is told, what is said when it stops. This program is
+ * also the gate (called as "nvcc"). */
+#include "build.h"
+
+#include "buf.h"
+#include "file.h"
+#include "gate.h"
+#include "proc.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char self[4096], *home;
+static struct fa_buf told; /* one line an event */
+static volatile int cancel;
+
+static void listen(void *ctx, const struct fa_event *e)
+{
+	(void)ctx;
+	fa_buf_addf(&told, "%s %s %s %s\n", fa_event_word(e->kind), e->id, fa_outcome_word(e->status), e->text);
+	if (e->kind == FA_EVENT_LOG && strstr(e->text, "cancel me"))
+		cancel = 1;
+}
+
+static const struct fa_sink sink = { .emit = listen };
+
+static char *path_of(const char *name)
+{
+	return fa_path_join(home, name);
+}
+
+static void script(const char *name, const char *text)
+{
+	char *path = path_of(name), *dir = fa_path_dir(path);
+
+	assert_int_equal(fa_file_mkdirs(dir, NULL), 0);
+	assert_int_equal(fa_file_write(path, text, strlen(text), NULL), 0);
+	assert_int_equal(chmod(path, 0755), 0);
+	free(path);
+	free(dir);
+}
+
+/* The compiler: a unit called bad fails, all others make their object. */
+static const char compiler[] = "#!/bin/sh\n"
+                               "for a; do last=$a; done\n"
+                               "case $last in *bad*) echo 'bad.cu(3): error: no such thing'; exit 2 ;; esac\n"
+                               ": >\"$last\"\n";
+
+static int set_up(void **state)
+{
+	char template[] = "/tmp/fa-build-test-XXXXXX", *worker, *table, *data;
+
+	(void)state;
+	home = fa_strdup(mkdtemp(template));
+	worker = path_of("fainstall-worker");
+	table = path_of("table");
+	data = path_of("data");
+	assert_int_equal(symlink(self, worker), 0);
+	script("cuda/bin/nvcc", compiler);
+	script("source/setup.py", "");
+	script("recipes/build.py", "");
+	setenv("FAINSTALL_DATA", home, 1);
+	setenv("FAINSTALL_GATE_TABLE", table, 1);
+	setenv("FAINSTALL_GATE_RESERVE_MIB", "0", 1);
+	setenv("FAINSTALL_GATE_MEMORY_MIB", "100000000", 1);
+	setenv("XDG_DATA_HOME", data, 1);
+	setenv("XDG_STATE_HOME", data, 1);
+	fa_buf_reset(&told);
+	cancel = 0;
+	free(worker);
+	free(table);
+	free(data);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	fa_file_remove_tree(home, NULL);
+	free(home);
+	return 0;
+}
+
+/* Builds with an "interpreter" that runs this shell text. */
+static int build(char **wheel, const char *python, struct fa_err *err)
+{
+	char *source = path_of("source"), *interpreter = path_of("python"), *cuda = path_of("cuda"),
+	     *wheels = path_of("wheels");
+	struct fa_plan_build plan = { .wanted = true, .profile = (char *)"training" };
+	struct fa_build_opts opts = { .source = source,
+		                      .python = interpreter,
+		                      .cuda_home = cuda,
+		                      .wheel_dir = wheels,
+		                      .build = &plan,
+		                      .version = "2.8.3",
+		                      .cancel = &cancel };
+	char *text = fa_strf("#!/bin/sh\nset -e\ncc() { \"$PYTORCH_NVCC\" -c x.cu -o \"$1.o\"; }\n%s\n", python);
+	int rc;
+
+	script("python", text);
+	fa_strv_push(&plan.archs, "90");
+	rc = fa_build_wheel(wheel, &opts, &sink, 3, err);
+	fa_strv_release(&plan.archs);
+	free(text);
+	free(source);
+	free(interpreter);
+	free(cuda);
+	free(wheels);
+	return rc;
+}
+
+static bool was_told(const char *text)
+{
+	return strstr(fa_buf_str(&told), text) != NULL;
+}
+
+static void units_are_told_and_the_wheel_comes_out(void **state)
+{
+	struct fa_err err = FA_ERR_INIT;
+	char *wheel = NULL;
+
+	(void)state;
+	assert_int_equal(build(&wheel,
+	                       "echo 'fainstall {\"units\": [\"one\", \"two\"]}'\ncc one\ncc two\n"
+	                       "echo 'fainstall {\"wheel\": \"/w/x.whl\"}'",
+	                       &err),
+	                 0);
+	assert_string_equal(wheel, "/w/x.whl");
+	assert_true(was_told("unit_begin one"));
+	assert_true(was_told("unit_end one ok"));
+	assert_true(was_told("unit_end two ok"));
+	assert_true(was_told("progress"));
+	free(wheel);
+}
+
+static void the_first_error_of_the_unit_that_failed_is_said(void **state)
+{
+	struct fa_err err = FA_ERR_INIT;
+	char *wheel = NULL;
+
+	(void)state;
+	assert_int_equal(build(&wheel, "echo 'fainstall {\"units\": [\"bad\"]}'\ncc bad", &err), -1);
+	assert_int_equal(err.status, FA_BUILD);
+	assert_string_equal(err.text, "bad: bad.cu(3): error: no such thing");
+	assert_non_null(strstr(err.next, "fainstall diagnose"));
+	assert_null(wheel);
+}
+
+static void a_refusal_is_passed_on(void **state)
+{
+	struct fa_err err = FA_ERR_INIT;
+	char *wheel = NULL;
+
+	(void)state;
+	assert_int_equal(build(&wheel, "echo 'fainstall {\"error\": \"no kernel left\", \"next\": \"widen it\"}'\nexit 1",
+	                       &err),
+	                 -1);
+	assert_int_equal(err.status, FA_BUILD);
+	assert_string_equal(err.text, "no kernel left");
+	assert_string_equal(err.next, "widen it");
+}
+
+static void a_crash_is_told_by_its_last_line(void **state)
+{
+	struct fa_err err = FA_ERR_INIT;
+	char *wheel = NULL;
+
+	(void)state;
+	assert_int_equal(build(&wheel, "echo 'Traceback'\necho 'NameError: name x'\nexit 1", &err), -1);
+	assert_non_null(strstr(err.text, "NameError: name x"));
+}
+
+static void kept_units_are_said(void **state)
+{
+	struct fa_err err = FA_ERR_INIT;
+	char *wheel = NULL;
+
+	(void)state;
+	assert_int_equal(build(&wheel,
+	                       "echo 'fainstall {\"units\": [\"a\", \"b\", \"c\"]}'\ncc c\necho '[1/1] nvcc c'\n"
+	                       "echo 'fainstall {\"wheel\": \"/w/x.whl\"}'",
+	                       &err),
+	                 0);
+	assert_true(was_told("2 of 3 units are there from before"));
+	free(wheel);
+}
+
+static void stopped_by_the_user_is_no_failure_of_the_build(void **state)
+{
+	struct fa_err err = FA_ERR_INIT;
+	char *wheel = NULL;
+
+	(void)state;
+	assert_int_equal(build(&wheel, "echo 'cancel me'\nsleep 30", &err), -1);
+	assert_int_equal(err.status, FA_INTERRUPTED);
+}
+
+static void settings_of_other_builds_are_named_and_left_out(void **state)
+{
+	struct fa_err err = FA_ERR_INIT;
+	char *wheel = NULL;
+
+	(void)state;
+	setenv("NVCC_APPEND_FLAGS", "-G", 1);
+	assert_int_equal(build(&wheel, "echo \"flags=$NVCC_APPEND_FLAGS.\"\necho 'fainstall {\"wheel\": \"/w/x.whl\"}'", &err),
+	                 0);
+	unsetenv("NVCC_APPEND_FLAGS");
+	assert_true(was_told("warning environment"));
+	assert_true(was_told("NVCC_APPEND_FLAGS"));
+	assert_true(was_told("flags=."));
+	free(wheel);
+}
+
+static void what_is_missing_is_named(void **state)
+{
+	struct fa_err err = FA_ERR_INIT;
+	char *wheel = NULL, *nvcc = path_of("cuda/bin/nvcc"), *setup = path_of("source/setup.py");
+
+	(void)state;
+	unlink(nvcc);
+	assert_int_equal(symlink("nowhere", nvcc), 0);
+	assert_int_equal(build(&wheel, "", &err), -1);
+	assert_int_equal(err.status, FA_MACHINE);
+	assert_non_null(strstr(err.text, "cuda/bin/nvcc"));
+	unlink(setup);
+	assert_int_equal(build(&wheel, "", &err), -1);
+	assert_int_equal(err.status, FA_BUILD);
+	assert_non_null(strstr(err.text, "setup.py"));
+	free(nvcc);
+	free(setup);
+}
+
+/* ---- the Python half, on a release of a few lines */
+
+static void collect(void *ctx, const char *line, bool is_err)
+{
+	(void)ctx;
+	(void)is_err;
+	fa_buf_addf(&told, "%s\n", line);
+}
+
+static void profiles_of_a_small_release(void **state)
+{
+	const char *argv[] = { "python3", "tests/gate/profile_test.py", NULL };
+	struct fa_proc_opts proc = { .argv = argv, .timeout_ms = 60000, .line = collect, .merge = true };
+	struct fa_proc_result result;
+	struct fa_err err = FA_ERR_INIT;
+
+	(void)state;
+	if (fa_proc_run(&result, &proc, FA_CHECK, &err) < 0) {
+		if (result.end == FA_PROC_NOT_STARTED)
+			skip();
+		fail_msg("%s", fa_buf_str(&told));
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(units_are_told_and_the_wheel_comes_out, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_first_error_of_the_unit_that_failed_is_said, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_refusal_is_passed_on, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_crash_is_told_by_its_last_line, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(kept_units_are_said, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(stopped_by_the_user_is_no_failure_of_the_build, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(settings_of_other_builds_are_named_and_left_out, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_missing_is_named, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(profiles_of_a_small_release, set_up, tear_down),
+	};
+	int failed;
+
+	if (!strcmp(fa_path_base(argv[0]), "nvcc"))
+		return fa_gate_main(argc, argv);
+	if (!realpath("/proc/self/exe", self))
+		return 1;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	fa_buf_release(&told);
+	return failed ? 1 : 0;
+}

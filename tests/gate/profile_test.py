@@ -1,0 +1,204 @@
+"""profile_units.py on a release of a few lines (two generations of it), and on real ones where FLASH_ATTN_SOURCES names folders."""
+
+import glob
+import os
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "recipes"))
+import profile_units as units  # noqa: E402
+
+TEMPLATE = """#pragma once
+#include <c10/cuda/CUDAException.h>
+#include "static_switch.h"
+template<typename K, bool Is_dropout, bool Is_causal> void run_flash_bwd(P &params) {
+  SOFTCAP_SWITCH(params.softcap > 0.0, Is_softcap, [&] { EVENK_SWITCH(is_even_K, IsEvenKConst, [&] { }); });
+}
+void run_mha_bwd_hdim128(P &params) {
+  DROPOUT_SWITCH(params.p_dropout < 1.f, Is_dropout, [&] {
+    if (max_smem_per_block >= 144 * 1024) { run_flash_bwd<Flash_bwd_kernel_traits<Headdim, 64, 128, 8, 2, 4, 2, false, false, T>, Is_dropout, Is_causal>(params, stream); }
+    else { run_flash_bwd<Flash_bwd_kernel_traits<Headdim, 64, 64, 8, 4, 2, 2, true, false, T>, Is_dropout, Is_causal>(params, stream); }
+  });
+}
+"""
+SPLIT = """
+  BOOL_SWITCH(params.num_splits > 1, Split, [&] { BOOL_SWITCH(params.knew_ptr != nullptr, Append_KV, [&] { }); });
+"""
+SWITCHES = "".join("#ifdef FLASHATTENTION_DISABLE_%s\n#endif\n" % m for m in ("DROPOUT", "ALIBI", "UNEVEN_K", "SOFTCAP", "LOCAL"))
+
+
+def release(folder, spaced=True):
+    """A source tree with 2 dtypes, 2 head dims; without namespaces and switches as in the first releases."""
+    src = os.path.join(folder, "csrc/flash_attn/src")
+    os.makedirs(src)
+
+    def put(name, text):
+        with open(os.path.join(folder, "csrc/flash_attn", name), "w", encoding="utf-8") as f:
+            f.write(text)
+
+    put("flash_api.cpp", "#include <torch/python.h>\n" + (SWITCHES + "#ifdef FLASHATTENTION_DISABLE_BACKWARD\n" if spaced else ""))
+    put("src/static_switch.h", SWITCHES if spaced else "")
+    put("src/flash.h", "#include <ATen/cuda/CUDAGeneratorImpl.h>\nstruct P { void *knew_ptr; int *block_table; int * cache_batch_idx; };\n")
+    put("src/flash_bwd_launch_template.h", TEMPLATE)
+    put("src/flash_fwd_launch_template.h", TEMPLATE + SPLIT)
+    if spaced:
+        put("src/namespace_config.h", "")
+    for kind, function in (("fwd", "run_mha_fwd_"), ("bwd", "run_mha_bwd_"), ("fwd_split", "run_mha_fwd_splitkv_dispatch")):
+        for dim in (64, 128):
+            for word, ctype in (("fp16", "half_t"), ("bf16", "bfloat16_t")):
+                arguments = "cutlass::%s, %d%s" % (ctype, dim, ", false" if spaced else "")
+                parameters = "Flash_%s_params &params, cudaStream_t stream" % ("bwd" if kind == "bwd" else "fwd")
+                head = "template void" if kind == "fwd_split" else "template<>\nvoid"
+                body = ";" if kind == "fwd_split" else " { run(); }"
+                put("src/flash_%s_hdim%d_%s_sm80.cu" % (kind, dim, word),
+                    '// (c)\n#include "flash_%s_launch_template.h"\n%s%s %s<%s>(%s)%s\n%s' % (
+                        "bwd" if kind == "bwd" else "fwd", "namespace FLASH_NAMESPACE {\n" if spaced else "", head, function,
+                        arguments, parameters, body, "}" if spaced else ""))
+
+
+def torch(folder, word="uint64_t"):
+    raw = os.path.join(folder, "torch/include/ATen/cuda/detail")
+    os.makedirs(raw)
+    with open(os.path.join(raw, "PhiloxCudaStateRaw.cuh"), "w", encoding="utf-8") as f:
+        f.write("%s offset_intragraph_ = 0;" % word)
+    return os.path.join(folder, "torch")
+
+
+def work(folder, **job):
+    job.setdefault("archs", ["90"])
+    job.setdefault("cores", 1)
+    job.update(source=folder, work=os.path.join(folder, "build/x"), can_split_compile=True)
+    job.setdefault("torch_folder", os.path.join(folder, "torch"))
+    os.chdir(folder)
+    return units.Work(job, ["csrc/flash_attn/flash_api.cpp"] + sorted(glob.glob("csrc/flash_attn/src/*.cu")), [])
+
+
+def names(w):
+    return sorted(units.unit_name(s) for s in w.sources)
+
+
+def text(w, name):
+    return units.read(next(s for s in w.sources if units.unit_name(s) == name))
+
+
+def fresh(**kw):
+    folder = tempfile.mkdtemp(prefix="fa-profile-test-", dir=BASE)
+    release(folder, **kw)
+    torch(folder)
+    return folder
+
+
+def full_is_untouched():
+    w = work(fresh(), profile="full")
+    assert len(w.sources) == 13 and not w.defines and not w.nvcc and not w.include_dirs
+
+
+def inference_is_forward_only():
+    w = work(fresh(), profile="inference")
+    assert names(w) == ["flash_api", "flash_fwd_hdim128_bf16_sm80", "flash_fwd_split_hdim128_bf16_sm80", "profile"], names(w)
+    assert w.defines == ["-DFLASHATTENTION_DISABLE_BACKWARD"]
+    glue = text(w, "profile")
+    assert glue.count("template<> void run_mha_bwd_<") == 4 and "without bf16 head dim 64 forward" in glue
+    assert "fainstall install --rebuild --route source --profile training --dtype bf16 --head-dim 128" in glue
+    assert "generated/flash_api.cpp" in " ".join(w.sources) and "--profile training" in text(w, "flash_api")
+
+
+def features_reach_both_compilers_and_the_entry_file():
+    w = work(fresh(), profile="training", features=["split", "unevenk"])
+    assert [d[len("-DFLASHATTENTION_DISABLE_"):] for d in w.defines] == ["DROPOUT", "ALIBI", "SOFTCAP", "LOCAL"]
+    assert "--features alibi" not in text(w, "flash_api") and "split,unevenk,alibi" in text(w, "flash_api")
+
+
+def without_split_ordinary_calls_still_work():
+    glue = text(work(fresh(), profile="inference", features=["none"]), "profile")
+    assert "params.knew_ptr == nullptr && params.block_table == nullptr && params.cache_batch_idx == nullptr" in glue
+    assert "run_mha_fwd_<cutlass::bfloat16_t, 128, false>(params, stream); return;" in glue
+
+
+def a_dead_branch_is_left_out_only_where_no_card_takes_it():
+    assert "flash_bwd_hdim128_bf16_sm80.1" in names(work(fresh(), profile="training"))
+    assert "flash_bwd_hdim128_bf16_sm80" in names(work(fresh(), profile="training", archs=["80", "90"]))
+
+
+def long_units_are_divided_where_cores_would_wait():
+    w = work(fresh(), profile="training", cores=16)
+    parts = [n for n in names(w) if n.startswith("flash_bwd_hdim128_bf16_sm80.")]
+    assert len(parts) > 1, names(w)
+    first = text(w, parts[0])
+    assert "#define FLASH_NAMESPACE flash::part_is_dropout_no_is_softcap" in first and "FA_ONLY(COND, true" in first
+    glue = text(w, "profile")
+    assert "if ((params.p_dropout < 1.f) == true && (params.softcap > 0.0) == false) return flash::part_is_dropout" in glue
+    assert set(w.expect) == set(names(w))
+
+
+def a_condition_that_cannot_be_asked_outside_does_not_divide():
+    folder = fresh()
+    header = os.path.join(folder, "csrc/flash_attn/src/flash_bwd_launch_template.h")
+    changed = units.read(header).replace("params.p_dropout < 1.f", "is_dropout_here")
+    with open(header, "w", encoding="utf-8") as f:
+        f.write(changed)
+    w = work(folder, profile="training", cores=16)
+    assert not [n for n in names(w) if n.startswith("flash_bwd_hdim128_bf16_sm80.2")]
+
+
+def the_first_releases_have_no_namespace_and_no_switches():
+    w = work(fresh(spaced=False), profile="inference", features=["none"], cores=16)
+    assert not w.defines and not w.divided
+    glue = text(w, "profile")
+    assert "template<> void run_mha_bwd_<cutlass::half_t, 64>(Flash_bwd_params &params, cudaStream_t stream) {" in glue
+    assert "FLASH_NAMESPACE" not in glue
+
+
+def shadow_headers_follow_torch():
+    folder = fresh()
+    w = work(folder, profile="training")
+    assert "-DFA_INTRAGRAPH=uint64_t" in w.nvcc and w.include_dirs
+    with open(os.path.join(folder, "csrc/flash_attn/src/flash.h"), "a", encoding="utf-8") as f:
+        f.write("#include <ATen/core/Other.h>\n")
+    assert not work(folder, profile="training").nvcc
+
+
+def a_profile_that_leaves_nothing_or_asks_too_much_is_refused():
+    for job, words in (({"profile": "custom", "dtypes": ["fp8"]}, "no dtype fp8"), ({"profile": "custom", "head_dims": ["80"]}, "no head dim 80")):
+        try:
+            work(fresh(), **job)
+        except units.Refused as e:
+            assert words in str(e), e
+        else:
+            raise AssertionError("not refused: %s" % job)
+
+
+def labels_tell_builds_apart():
+    p = lambda **job: ".".join(units.Profile(job).label())  # noqa: E731
+    assert p(profile="full") == "full"
+    assert p(profile="training") == "bf16.d128"
+    assert p(profile="inference", features=["split", "unevenk"]) == "bf16.d128.fwd.lean"
+    assert p(profile="custom", dtypes=["fp16", "bf16"], head_dims=["128", "64"], backward=True,
+             features=["alibi", "unevenk", "split", "softcap", "local"]) == "bf16.fp16.d64.d128.nodropout"
+
+
+def generated_files_keep_their_time():
+    folder = fresh()
+    w = work(folder, profile="training", cores=16)
+    before = {s: os.stat(s).st_mtime_ns for s in w.sources}
+    again = work(folder, profile="training", cores=16)
+    assert before == {s: os.stat(s).st_mtime_ns for s in again.sources}
+
+
+def real_releases_have_the_units_they_claim():
+    for folder in filter(None, os.environ.get("FLASH_ATTN_SOURCES", "").split(":")):
+        work(folder, profile="inference", torch_folder="/nowhere", work=None)
+
+
+with tempfile.TemporaryDirectory(prefix="fa-profile-test-") as BASE:
+    checks = [f for name, f in list(globals().items()) if callable(f) and f.__module__ == "__main__" and name not in (
+        "release", "torch", "work", "names", "text", "fresh")]
+    for check in checks:
+        try:
+            check()
+        except Exception as e:
+            print("%s: %s: %s" % (check.__name__, type(e).__name__, e))
+            raise
+    os.chdir("/")
