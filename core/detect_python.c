@@ -488,7 +488,8 @@ void fa_detect_python(struct fa_probe *p)
 	char *answer = p->target.python ? ask_python(p) : NULL;
 
 	if (p->target.python) {
-		fa_facts_set_text(p->out, FA_FACT_PYTHON_PATH, p->target.python, p->target.origin);
+		fa_facts_set_text(p->out, FA_FACT_PYTHON_PATH, p->target.python,
+		                  p->target.exists ? p->target.origin : "python3 in PATH");
 	} else {
 		fa_probe_none(p, FA_FACT_PYTHON, "find", "python3", "PATH");
 		fa_probe_none(p, FA_FACT_PYTHON_PATH, "find", "python3", "PATH");

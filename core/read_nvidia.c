@@ -389,9 +389,20 @@ void fa_read_nvidia_smi_query(struct fa_reading *r)
 	struct fa_strv titles = FA_STRV_INIT;
 
 	for (size_t i = 0; i < r->lines->n; i++) {
+		const char *asked = strstr(r->lines->v[i], "--query-gpu=");
 		struct fa_strv cells = FA_STRV_INIT;
 
+		if (asked) { /* the command stands above its output: it names the columns */
+			char *fields = fa_strndup(asked + 12, strcspn(asked + 12, " "));
+
+			fa_strv_release(&titles);
+			fa_strv_split(&titles, fields, ",");
+			free(fields);
+			continue;
+		}
 		fa_strv_split(&cells, r->lines->v[i], ",");
+		if (titles.n && are_titles(&cells))
+			fa_strv_release(&titles);
 		if (!titles.n && are_titles(&cells))
 			fa_strv_append(&titles, &cells);
 		else if (cells.n && is_row(&cells, &titles))
