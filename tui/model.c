@@ -493,5 +493,7 @@ void tui_model_key(struct tui_model *m, uint32_t key)
 		fa_strv_release(&m->changed);
 		act(m, action);
 	}
+	if (key == '\r' || key == '\n')
+		m->enter_ms = m->now_ms;
 	fix_list(m);
 }

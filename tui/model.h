@@ -130,6 +130,7 @@ struct tui_model {
 
 	struct tui_work work;
 	int64_t now_ms;
+	int64_t enter_ms; /* of the last Enter; while one is handled, of the one before */
 	unsigned want;
 	int exit;
 };

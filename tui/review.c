@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { ROW_ACTION, ROW_STEP, ROW_DETAIL };
+enum { ANEW_MS = 200 };  /* an Enter that follows faster is held down, or typed ahead: it starts nothing */
 enum { FOOT_LINES = 7 }; /* totals and command, with the blanks around them; its last line may take the blank above the hint */
 
 /* The arguments of a step as lines of JSON, without the outer braces. The caller's. */
@@ -162,8 +163,9 @@ static bool keeps_torch(const struct tui_model *m)
 static void say_change(char *out, size_t size, const struct tui_model *m)
 {
 	const struct fa_choice *c = &m->plan->choice;
+	bool kept = tui_same(c->route, "keep");
 	if (c->package && c->flash_attn)
-		snprintf(out, size, "%s %s is added", c->package, c->flash_attn);
+		snprintf(out, size, kept ? "nothing: %s %s is there" : "%s %s is added", c->package, c->flash_attn);
 	else
 		snprintf(out, size, "no package is added");
 	size_t len = strlen(out);
@@ -256,7 +258,9 @@ static void review_pane(struct fa_strv *out, const struct tui_model *m, const st
 
 static void start(struct tui_model *m)
 {
-	if (m->start.foreign) {
+	if (m->now_ms - m->enter_ms < ANEW_MS) {
+		tui_say(m, "Look at it first, then press Enter again: it starts the work.");
+	} else if (m->start.foreign) {
 		m->want |= TUI_WANT_QUIT;
 	} else if (tui_blocked(m)) {
 		m->want |= TUI_WANT_FACTS | TUI_WANT_PLAN;

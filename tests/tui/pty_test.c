@@ -275,6 +275,7 @@ static void go_to_review(struct pty *p)
 	type(p, "\r");
 	wait_for(p, "[Review]");
 	wait_for(p, "Enter Start");
+	poll(NULL, 0, 300); /* an Enter right after the one before starts nothing */
 }
 
 /* ---- tests */
@@ -299,6 +300,20 @@ static void enter_leads_through_to_done(void **state)
 	is_restored(&p);
 	assert_true(shows(&p, "flash-attn 2.8.3 works."));
 	assert_true(shows(&p, "fainstall --non-interactive --lock"));
+	pty_close(&p);
+}
+
+static void enter_held_down_starts_nothing(void **state)
+{
+	struct pty p;
+	(void)state;
+	pty_open(&p, (struct setup){ 0 });
+	wait_for(&p, "q Quit");
+	type(&p, "\r\r\r\r\r\r\r\r");
+	wait_for(&p, "press Enter again");
+	assert_true(shows(&p, "[Review]"));
+	type(&p, "q");
+	assert_int_equal(ends(&p), 0);
 	pty_close(&p);
 }
 
@@ -600,6 +615,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(enter_leads_through_to_done),
+		cmocka_unit_test(enter_held_down_starts_nothing),
 		cmocka_unit_test(a_failed_build_is_a_finding_and_exit_6),
 		cmocka_unit_test(a_worker_that_crashes_leaves_the_screen_whole),
 		cmocka_unit_test(control_c_stops_the_work_within_two_seconds),

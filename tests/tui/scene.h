@@ -111,8 +111,10 @@ static inline uint32_t scene_key(const char *word)
 	return ch;
 }
 
+/* A person takes a while between two keys. */
 static inline void scene_press(struct scene *s, uint32_t key)
 {
+	tui_model_tick(&s->m, s->m.now_ms + 300);
 	tui_model_key(&s->m, key);
 	if ((s->m.want & TUI_WANT_PLAN) && s->replan) {
 		char *file = s->replan;
