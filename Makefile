@@ -142,7 +142,7 @@ SOURCES = $(wildcard core/*.[ch] tui/*.[ch] cli/*.[ch] worker/*.[ch] tests/*/*.[
 HEADERS = $(wildcard core/*.h tui/*.h cli/*.h)
 check:
 	@scripts/need.sh check
-	@$(MAKE) --no-print-directory -s check-layers check-headers check-names check-format check-shell check-tidy
+	@$(MAKE) --no-print-directory -s check-layers check-headers check-names check-format check-shell check-docs check-tidy
 	@echo "check: everything in order"
 
 check-layers check-names check-shell:
@@ -154,6 +154,11 @@ $(BUILD)/%.h.ok: %.h
 	@printf '#include "%s"\nint compiled;\n' $< | \
 		$(CC) $(CPPFLAGS) -iquote cli -iquote tui $(filter-out -MMD -MP,$(ALL_CFLAGS)) -Werror -fsyntax-only -x c -
 	@touch $@
+
+check-docs: all
+	@scripts/docs.sh --check
+docs: all
+	@scripts/docs.sh
 
 check-format:
 	@clang-format --dry-run -Werror $(SOURCES)
@@ -190,6 +195,7 @@ help:
 	@echo "make test       the same for the tests; SAN=-fsanitize=address,undefined with sanitizers"
 	@echo "make e2e        the whole way with real components: venv, torch, compiler; no card needed"
 	@echo "make check      layers, headers, format, clang-tidy, shellcheck, names"
+	@echo "make docs       docs/tree.md and the tree of README.md, from the knowledge"
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS (20) with clang"
 	@echo "make proof      the proofs of tests/proof"
 	@echo "make kernels    CUDA programs of verify, where nvcc is"
@@ -201,6 +207,6 @@ clean:
 	rm -rf build fainstall fainstall-worker
 
 .PHONY: all run test tests e2e proof bench fuzz fuzz-programs check check-layers check-names check-shell check-headers \
-	check-format format check-tidy kernels install portable portable-programs help clean FORCE
+	check-docs docs check-format format check-tidy kernels install portable portable-programs help clean FORCE
 
 -include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
