@@ -76,8 +76,12 @@ static char *find_program(const struct fa_proc_opts *o, int *error)
 	const char *name = o->argv[0], *path = env_value(o->envp, "PATH");
 	bool denied = false;
 
-	if (strchr(name, '/'))
-		return fa_path_absolute(name);
+	if (strchr(name, '/')) {
+		if (access(name, X_OK) == 0)
+			return fa_path_absolute(name);
+		*error = errno;
+		return NULL;
+	}
 	for (const char *p = path ? path : "/usr/local/bin:/usr/bin:/bin"; name[0] && p; p = strchr(p, ':')) {
 		p += *p == ':';
 		size_t len = strcspn(p, ":");
@@ -488,7 +492,9 @@ int fa_proc_run(struct fa_proc_result *out, const struct fa_proc_opts *opts, enu
 	char *program = find_program(opts, &run.r.start_errno);
 	int rc = -1;
 
-	if (!program) {
+	if (program && opts->cwd && !fa_file_is_dir(opts->cwd))
+		run.r.start_errno = ENOENT;
+	if (run.r.start_errno) {
 		tell(&run, on_failure, err);
 		goto done;
 	}

@@ -96,7 +96,7 @@ static int take(const char *place, const char *ref, const char *commit, const ch
 		                   .path = target,
 		                   .submodules = &s,
 		                   .n_submodules = sub != NULL,
-		                   .silence_s = silence_s ? silence_s : 5,
+		                   .silence_s = silence_s ? silence_s : 60,
 		                   .cancel = cancel };
 	int rc = fa_clone(found, &o, err);
 
