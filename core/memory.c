@@ -5,6 +5,7 @@
 #include "proc.h"
 #include "strv.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +45,7 @@ static int64_t find_number(const char *text, const char *key)
 	for (const char *p = text; p; p = strchr(p, '\n')) {
 		p += *p == '\n';
 		if (!strncmp(p, key, len) && (p[len] == ' ' || p[len] == '\t'))
-			return strtoll(p + len, NULL, 10);
+			return isdigit((unsigned char)p[len + strspn(p + len, " \t")]) ? strtoll(p + len, NULL, 10) : -1;
 		if (!*p)
 			break;
 	}

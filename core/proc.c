@@ -43,8 +43,9 @@ struct run {
 	pid_t supervisor, child;
 	int64_t begin_ms, output_ms, stop_ms; /* stop_ms: when it was told to stop, 0 not yet */
 	int wait_status, left;
-	bool over;      /* the supervisor's last report is here, or it is gone */
-	char last[400]; /* last line that said something, stderr's before stdout's */
+	int64_t oom_kills; /* of this machine before it began; -1 unknown */
+	bool over;         /* the supervisor's last report is here, or it is gone */
+	char last[400];    /* last line that said something, stderr's before stdout's */
 	bool last_is_err;
 };
 
@@ -54,6 +55,18 @@ static int64_t now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* How often the kernel killed for want of memory since it started, in control groups too. -1 unknown. */
+static int64_t count_oom_kills(void)
+{
+	struct fa_buf text = FA_BUF_INIT;
+	const char *at =
+	        fa_file_read(&text, "/proc/vmstat", 1 << 20, NULL) == 0 ? strstr(fa_buf_str(&text), "\noom_kill ") : NULL;
+	int64_t n = at ? strtoll(at + strlen("\noom_kill "), NULL, 10) : -1;
+
+	fa_buf_release(&text);
+	return n;
 }
 
 /* ---- before: what to run */
@@ -432,10 +445,18 @@ static void tell_signal(const struct run *run, const char *what, enum fa_status 
 		tell_last_words(run, err);
 		return;
 	}
-	fa_err_set(err, status,
-	           "%s: killed (signal 9) when its processes held %lld MiB; mostly that is the kernel, short of memory", what,
-	           (long long)run->r.peak_mib);
-	fa_err_next(err, "see `dmesg` for \"Out of memory\"; free memory, or run fewer jobs at once (--jobs)");
+	fa_err_set(err, status, "%s: killed (signal 9) when its processes held %lld MiB, %s", what, (long long)run->r.peak_mib,
+	           run->r.out_of_memory ? "by the kernel for want of memory" : "by somebody, or by a limit of this machine");
+	if (!run->r.out_of_memory)
+		fa_err_next(err, "see `dmesg` and the limits of the session or batch system that this runs in");
+}
+
+static void tell_out_of_memory(const struct run *run, struct fa_err *err)
+{
+	fa_err_next(err,
+	            "the kernel killed a process for want of memory (tree at most %lld MiB): free memory, or run fewer jobs at "
+	            "once (--jobs)",
+	            (long long)run->r.peak_mib);
 }
 
 static int tell(const struct run *run, enum fa_status status, struct fa_err *err)
@@ -459,6 +480,8 @@ static int tell(const struct run *run, enum fa_status status, struct fa_err *err
 		break;
 	case FA_PROC_CANCELLED: fa_err_set(err, FA_INTERRUPTED, "%s: stopped as asked", what); break;
 	}
+	if (run->r.out_of_memory && run->r.end != FA_PROC_CANCELLED)
+		tell_out_of_memory(run, err);
 	if (run->left)
 		fa_err_next(err, "%d of its processes did not end even when killed: see `ps -eo pid,stat,args | grep ' D'`",
 		            run->left);
@@ -469,6 +492,7 @@ static int tell(const struct run *run, enum fa_status status, struct fa_err *err
 static void classify(struct run *run)
 {
 	run->r.seconds = (double)(now_ms() - run->begin_ms) / 1000;
+	run->r.out_of_memory = run->oom_kills >= 0 && count_oom_kills() > run->oom_kills;
 	if (run->stop_ms || run->r.end == FA_PROC_NOT_STARTED)
 		return;
 	if (WIFEXITED(run->wait_status)) {
@@ -487,6 +511,7 @@ int fa_proc_run(struct fa_proc_result *out, const struct fa_proc_opts *opts, enu
 		           .streams = { { .fd = -1 }, { .fd = -1, .is_err = true } },
 		           .log_fd = -1,
 		           .channel = -1,
+		           .oom_kills = count_oom_kills(),
 		           .begin_ms = now_ms(),
 		           .output_ms = now_ms() };
 	char *program = find_program(opts, &run.r.start_errno);

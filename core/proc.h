@@ -42,6 +42,7 @@ struct fa_proc_result {
 	int start_errno; /* NOT_STARTED */
 	double seconds;
 	double cpu_seconds; /* of all waited-for descendants */
+	bool out_of_memory; /* meanwhile the kernel killed a process on this machine for want of memory */
 	int64_t peak_mib;   /* largest sum of resident memory of the tree seen; at least the largest single process */
 };
 
