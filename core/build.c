@@ -30,8 +30,11 @@ struct build {
 	char *log;
 	char *objects; /* compiled ones, kept by content for other builds */
 	struct fa_units units;
-	struct fa_json *shipped, *measured; /* {name: [seconds, MiB]} */
-	int64_t event_offset;               /* read of dir/events so far */
+	struct fa_json *shipped; /* {name: [seconds, MiB]} */
+	struct fa_json
+	        *measured; /* the same, of this machine, under "PROFILE NAME": the same unit is another in each profile */
+	char *profile;
+	int64_t event_offset; /* read of dir/events so far */
 	struct fa_buf partial;
 	double now, told;
 	int cancel; /* what fa_proc watches */
@@ -53,6 +56,7 @@ static void build_release(struct build *b)
 	free(b->dir);
 	free(b->log);
 	free(b->objects);
+	free(b->profile);
 	free(b->wheel);
 	free(b->failed_unit);
 	free(b->failed_text);
@@ -101,10 +105,28 @@ static void unit_began(struct build *b, const char *name)
 static void remember(struct build *b, const char *name, double seconds, int64_t peak_mib)
 {
 	struct fa_json *row = fa_json_new_array();
+	char *key;
 
 	fa_json_push(row, fa_json_new_number((double)(int64_t)(seconds * 10 + 0.5) / 10));
 	fa_json_push(row, fa_json_new_number((double)peak_mib));
-	fa_json_set(b->measured, name, row);
+	key = fa_strf("%s %s", b->profile ? b->profile : "", name);
+	fa_json_set(b->measured, key, row);
+	free(key);
+}
+
+/* What this machine has shown of this profile: {name: [seconds, MiB]}. */
+static struct fa_json *measured_here(const struct build *b)
+{
+	struct fa_json *j = fa_json_new_object();
+	size_t len = strlen(b->profile);
+
+	fa_json_each (row, b->measured) {
+		const char *key = fa_json_key(row);
+
+		if (!strncmp(key, b->profile, len) && key[len] == ' ')
+			fa_json_set(j, key + len + 1, fa_json_copy(row));
+	}
+	return j;
 }
 
 static void unit_ended(struct build *b, const char *name, const struct fa_json *j, enum fa_outcome status)
@@ -246,11 +268,16 @@ static void set_units(struct build *b, const struct fa_json *j)
 	struct fa_strv names = FA_STRV_INIT;
 	struct fa_buf text = FA_BUF_INIT;
 	char *path = fa_path_join(b->dir, "units");
+	struct fa_json *here;
 
+	free(b->profile);
+	b->profile = fa_strdup(fa_json_get_string(j, "profile") ? fa_json_get_string(j, "profile") : "");
+	here = measured_here(b);
 	fa_json_get_strv(j, "units", &names);
 	fa_json_each (row, fa_json_get(j, "expect"))
 		fa_json_set(b->shipped, fa_json_key(row), fa_json_copy(row));
-	fa_units_set(&b->units, &names, b->shipped, b->measured);
+	fa_units_set(&b->units, &names, b->shipped, here);
+	fa_json_free(here);
 	fa_units_print(&b->units, places(b), &text);
 	fa_file_write(path, fa_buf_str(&text), text.len, NULL);
 	fa_buf_release(&text);
@@ -403,15 +430,6 @@ static void store_measured(const struct build *b)
 	free(dir);
 }
 
-static struct fa_json *expected_json(const struct build *b)
-{
-	struct fa_json *j = fa_json_copy(b->shipped);
-
-	fa_json_each (row, b->measured)
-		fa_json_set(j, fa_json_key(row), fa_json_copy(row));
-	return j;
-}
-
 static int write_job(const struct build *b, const char *path, struct fa_err *err)
 {
 	const struct fa_plan_build *p = b->opts->build;
@@ -431,7 +449,7 @@ static int write_job(const struct build *b, const char *path, struct fa_err *err
 	fa_json_set(j, "features", fa_json_new_strv(&p->features));
 	fa_json_set_bool(j, "backward", p->backward);
 	fa_json_set_number(j, "cores", places(b));
-	fa_json_set(j, "expected", expected_json(b));
+	fa_json_set(j, "expected", fa_json_copy(b->shipped));
 	text = fa_json_print(j, true);
 	rc = fa_file_write(path, text, strlen(text), err);
 	free(text);
