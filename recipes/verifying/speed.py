@@ -160,6 +160,8 @@ def judge(s, c, rows):
             faults.append("%s needs %s MiB, standard attention %s" % (
                 direction, format(round(mine["mib"]), ","), format(round(std["mib"]), ",")))
     mine = find(rows, s.line.title, "forward")
+    if mine is None:
+        raise NotRun("too little free memory on the card for %s" % title(c))
     text = "; ".join(faults) if faults else "%s: %.3g ms, %.3g TFLOP/s, %s MiB" % (title(c), mine["ms"], mine["tflops"], format(round(mine["mib"]), ","))
     return {"ok": not faults, "text": text, "rows": rows, "shape": c, "value": mine["tflops"], "unit": "TFLOP/s"}
 

@@ -203,4 +203,4 @@ def run(options):
         if not alive:
             return POISONED
     tell("end")
-    return 0
+    os._exit(0)   # nothing of torch's own end is of interest, and it takes its time
