@@ -250,9 +250,10 @@ static void conda_torch(struct fa_facts *out, const char *version, const char *b
 	fa_read_torch_version(out, version, origin);
 	if (p && isdigit((unsigned char)p[4]))
 		cuda = p[4 + strspn(p + 4, "0123456789")] == '.' ? fa_read_version(p, false) : cuda_of_digits(p + 4);
-	if (cuda)
+	if (cuda) {
 		fa_facts_set_text(out, FA_FACT_TORCH_CUDA, cuda, origin);
-	else if (build && strstr(build, "cpu"))
+		fa_facts_set_text(out, FA_FACT_TORCH_HIP, "", origin);
+	} else if (build && strstr(build, "cpu"))
 		fa_facts_set_text(out, FA_FACT_TORCH_CUDA, "", origin);
 	free(cuda);
 }
@@ -352,13 +353,17 @@ static bool shown_package(struct fa_reading *r)
 	return any;
 }
 
-/* A list of everything also says what is not there. */
-static void rest_is_not_there(struct fa_reading *r)
+/* A list of everything also says what is not there. It is sorted by name, and may have been cut: what would stand behind `last`
+ * stays unknown. */
+static void rest_is_not_there(struct fa_reading *r, const char *last)
 {
-	for (size_t i = 0; i < sizeof(packages) / sizeof(*packages); i++)
-		if (!r->out->v[packages[i].fact].known && packages[i].fact != FA_FACT_UV && packages[i].fact != FA_FACT_NINJA &&
-		    packages[i].fact != FA_FACT_PIP)
-			set_text(r, packages[i].fact, "");
+	static const enum fa_fact facts[] = { FA_FACT_TORCH, FA_FACT_FLASH_ATTN, FA_FACT_FLASH_ATTN_3, FA_FACT_FLASH_ATTN_4,
+		                              FA_FACT_TRITON };
+	static const char *const names[] = { "torch", "flash-attn", "tokenspeed-fa3", "flash-attn-4", "triton" };
+
+	for (size_t i = 0; i < sizeof(facts) / sizeof(*facts); i++)
+		if (!r->out->v[facts[i]].known && (!last || strcmp(last, names[i]) > 0))
+			set_text(r, facts[i], "");
 }
 
 static bool is_complete(const struct fa_strv *lines)
@@ -369,18 +374,43 @@ static bool is_complete(const struct fa_strv *lines)
 	return false;
 }
 
-void fa_read_pip_list(struct fa_reading *r)
+/* The name of the last line that is a package; the caller's; NULL: none. */
+static char *last_package(const struct fa_strv *lines)
 {
-	bool json = read_json_list(r), any = json || shown_package(r), listed = !any;
+	for (size_t i = lines->n; i--;) {
+		struct fa_strv words = FA_STRV_INIT;
+		char *name = NULL;
 
-	for (size_t i = 0; i < r->lines->n && listed; i++) {
+		fa_strv_split(&words, lines->v[i], " \t");
+		if (words.n >= 2 && is_name(words.v[0]) && is_version(words.v[1]))
+			name = normal_name(words.v[0]);
+		fa_strv_release(&words);
+		if (name)
+			return name;
+	}
+	return NULL;
+}
+
+static bool read_lines(struct fa_reading *r)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < r->lines->n; i++) {
 		const char *line = r->lines->v[i];
 
 		if (*line == '#' || *line == '[' || !strncmp(line, "WARNING", 7))
 			continue;
 		any = frozen_line(r->out, line, r->origin) || listed_line(r->out, line, r->origin) || any;
 	}
-	if (!any) {
+	return any;
+}
+
+void fa_read_pip_list(struct fa_reading *r)
+{
+	bool json = read_json_list(r);
+	char *last;
+
+	if (!json && !shown_package(r) && !read_lines(r)) {
 		fa_read_unusable(r, "package");
 		return;
 	}
@@ -389,8 +419,10 @@ void fa_read_pip_list(struct fa_reading *r)
 		fa_facts_forget(r->out, FA_FACT_TORCH_CUDA);
 		fa_facts_forget(r->out, FA_FACT_TORCH_HIP);
 	}
-	if (json || is_complete(r->lines))
-		rest_is_not_there(r);
+	last = last_package(r->lines);
+	if (json || (last && is_complete(r->lines)))
+		rest_is_not_there(r, json ? NULL : last);
+	free(last);
 }
 
 /* ---- python -c 'import torch; print(torch.__version__, torch.version.cuda, torch._C._GLIBCXX_USE_CXX11_ABI)' */

@@ -294,16 +294,19 @@ static char *shell_value(const struct fa_strv *lines, const char *name)
 void fa_read_os_release(struct fa_reading *r)
 {
 	char *id = shell_value(r->lines, "ID"), *version = shell_value(r->lines, "VERSION_ID");
+	char *build = shell_value(r->lines, "BUILD_ID");
 
 	if (id) {
 		set_text(r, FA_FACT_OS, "linux");
 		set_text(r, FA_FACT_DISTRO, id);
-		set_text(r, FA_FACT_DISTRO_VERSION, version ? version : ""); /* rolling ones have none */
+		if (version || (build && !strcmp(build, "rolling"))) /* those have none */
+			set_text(r, FA_FACT_DISTRO_VERSION, version ? version : "");
 	} else {
 		fa_read_unusable(r, "ID= of a distribution");
 	}
 	free(id);
 	free(version);
+	free(build);
 }
 
 static int64_t number_of(const char *text)
