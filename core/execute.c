@@ -256,6 +256,7 @@ static void add_key_steps(struct fa_buf *key, const struct fa_plan *plan)
 			free(text);
 		} else if (s->kind == FA_STEP_CLONE) {
 			source = fa_json_get_string(s->args, "commit");
+			source = source ? source : fa_json_get_string(s->args, "url");
 		} else if (s->kind == FA_STEP_FETCH) {
 			source = fa_json_get_string(s->args, "sha256");
 			source = source ? source : fa_json_get_string(s->args, "file");

@@ -9,7 +9,8 @@
  *                [indexes ["https://download.pytorch.org/whl/cu128"]]: for what the primary index lacks; locked as name @ URL
  *   pip          - (installs what was pinned and is not there yet; the package itself comes with `install`)
  *   fetch        id; file; [sha256] [size]; and url, or index "pypi", package, version, kind sdist|wheel (a wheel: the file pinned)
- *   clone        id; url; commit; [ref] [submodules [{path,[url]}]]
+ *   clone        id; url, "URL#COMMIT" where the user says which; [commit] [ref] [submodules [{path,[url]}]]. Without a commit the
+ *                one that ref names is taken, and locked
  *   unpack       of (id of a fetch), [strip 1]; its folder is fixed, keyed by the hash, so objects in it are found again
  *   edit         edits [{file, find, replace, [count 1]}] in the source unpacked or cloned
  *   toolkit      requirements [all five, ==]; [links [[target, name]]] inside its folder; [home "nvidia/cu13"]

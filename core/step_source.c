@@ -8,6 +8,7 @@
 #include "json.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -80,11 +81,45 @@ static struct fa_clone_submodule *submodules(const struct fa_json *args, size_t 
 	return all;
 }
 
-static int clone_into(char *commit, struct fa_run *run, const struct fa_json *args, const char *path, struct fa_err *err)
+struct origin { /* what to clone */
+	char *url, *name;
+	char commit[41]; /* what it must be; "" whatever ref is */
+	const char *ref;
+};
+
+/* The commit is that of the lock, that behind the user's URL, or the plan's. */
+static int find_origin(struct origin *o, const struct fa_run *run, const struct fa_json *args, struct fa_err *err)
 {
-	struct fa_clone_opts opts = { .url = fa_json_get_string(args, "url"),
-		                      .ref = fa_json_get_string(args, "ref"),
-		                      .commit = fa_json_get_string(args, "commit"),
+	const char *url = fa_json_get_string(args, "url"), *planned = fa_json_get_string(args, "commit"), *mark;
+	const char *locked = run->opts->lock ? fa_lock_get(run->opts->lock, "source.commit") : NULL;
+	const char *base;
+
+	if (!url)
+		return fa_err_set(err, FA_INTERNAL, "the clone step names no url");
+	mark = strchr(url, '#');
+	planned = mark ? mark + 1 : planned;
+	o->url = fa_strndup(url, strcspn(url, "#"));
+	o->ref = mark ? NULL : fa_json_get_string(args, "ref");
+	base = fa_path_base(o->url);
+	o->name = fa_strndup(base, strcspn(base, ".?"));
+	if (locked && planned && strcmp(locked, planned) != 0)
+		return fa_err_set(err, FA_INTEGRITY, "the lock says commit %.40s, the plan %.40s", locked, planned);
+	if (locked || planned)
+		snprintf(o->commit, sizeof(o->commit), "%s", locked ? locked : planned);
+	if (o->commit[0] && (strlen(o->commit) != 40 || strspn(o->commit, "0123456789abcdef") != 40)) {
+		fa_err_set(err, FA_USAGE, "%s: \"%.60s\" is not the full id of a commit (40 hexadecimal digits)", o->url,
+		           o->commit);
+		return fa_err_next(err, "take it from `git rev-parse TAG^{commit}`");
+	}
+	return 0;
+}
+
+static int clone_into(struct origin *o, struct fa_run *run, const struct fa_json *args, const char *path, struct fa_err *err)
+{
+	char found[41] = "";
+	struct fa_clone_opts opts = { .url = o->url,
+		                      .ref = o->ref,
+		                      .commit = o->commit[0] ? o->commit : NULL,
 		                      .path = path,
 		                      .cancel = run->opts->cancel,
 		                      .progress = show_clone,
@@ -95,38 +130,60 @@ static int clone_into(char *commit, struct fa_run *run, const struct fa_json *ar
 
 	opts.submodules = subs;
 	if (rc == 0)
-		rc = fa_clone(commit, &opts, err);
+		rc = fa_clone(found, &opts, err);
+	if (rc == 0)
+		memcpy(o->commit, found, sizeof(o->commit));
 	free(dir);
 	free(subs);
 	return rc;
 }
 
+/* The commit shows only once it is here: cloned aside, then put in its place. */
+static int clone_ref(struct origin *o, struct fa_run *run, const struct fa_json *args, struct fa_err *err)
+{
+	char *aside = fa_strf("new.%ld", (long)getpid()), *path = source_folder(run, o->name, aside);
+	int rc = clone_into(o, run, args, path, err);
+
+	if (rc == 0) {
+		free(run->source);
+		run->source = source_folder(run, o->name, o->commit);
+		if (!fa_file_is_dir(run->source) && rename(path, run->source) < 0)
+			rc = fa_err_set(err, FA_MACHINE, "%s: %s", run->source, strerror(errno));
+	}
+	fa_file_remove_tree(path, NULL);
+	free(aside);
+	free(path);
+	return rc;
+}
+
+static int clone_commit(struct origin *o, struct fa_run *run, const struct fa_json *args, struct fa_err *err)
+{
+	free(run->source);
+	run->source = source_folder(run, o->name, o->commit);
+	if (!fa_file_is_dir(run->source))
+		return clone_into(o, run, args, run->source, err);
+	fa_run_skip(run, "%s at %.12s is here already", o->name, o->commit);
+	return 0;
+}
+
 int fa_step_clone(struct fa_run *run, const struct fa_json *args, struct fa_err *err)
 {
-	const char *url = fa_json_get_string(args, "url"), *wanted = fa_json_get_string(args, "commit");
-	const char *locked = run->opts->lock ? fa_lock_get(run->opts->lock, "source.commit") : NULL;
-	char commit[41] = "", *name, *plain;
-	int rc = 0;
+	struct origin o = { 0 };
+	char *plain;
+	int rc = find_origin(&o, run, args, err);
 
-	if (!url || !wanted)
-		return fa_err_set(err, FA_INTERNAL, "the clone step names no %s", url ? "commit" : "url");
-	if (locked && strcmp(locked, wanted) != 0)
-		return fa_err_set(err, FA_INTEGRITY, "the lock says commit %s, the plan %s", locked, wanted);
-	name = fa_strndup(fa_path_base(url), strcspn(fa_path_base(url), ".?"));
-	free(run->source);
-	run->source = source_folder(run, name, wanted);
-	if (fa_file_is_dir(run->source)) {
-		fa_run_skip(run, "%s at %.12s is here already", name, wanted);
-	} else {
-		rc = clone_into(commit, run, args, run->source, err);
-		if (rc == 0)
-			fa_run_say(run, "%s at %.12s", name, commit);
+	if (rc == 0)
+		rc = o.commit[0] ? clone_commit(&o, run, args, err) : clone_ref(&o, run, args, err);
+	if (rc == 0) {
+		if (run->outcome != FA_OUTCOME_SKIPPED)
+			fa_run_say(run, "%s at %.12s", o.name, o.commit);
+		plain = fa_run_plain_url(o.url);
+		fa_lock_set(run->lock, "source.url", "%s", plain);
+		fa_lock_set(run->lock, "source.commit", "%s", o.commit);
+		free(plain);
 	}
-	plain = fa_run_plain_url(url);
-	fa_lock_set(run->lock, "source.url", "%s", plain);
-	fa_lock_set(run->lock, "source.commit", "%s", wanted);
-	free(plain);
-	free(name);
+	free(o.url);
+	free(o.name);
 	return rc;
 }
 

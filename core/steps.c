@@ -206,12 +206,14 @@ static void set_build(struct fa_solve *s, const struct fa_choice *c)
 	free(archs);
 }
 
-static void set_submodule(struct fa_solve *s, const char *name)
+/* A repository that the user names says itself where its submodules are. */
+static void set_submodule(struct fa_solve *s, const char *name, bool of_the_user)
 {
 	const struct fa_json *pair = fa_json_get(s->kb->submodules, name);
 
 	extra(s, "submodule_path", fa_json_string(fa_json_at(pair, 0)));
-	extra(s, "submodule_url", fa_json_string(fa_json_at(pair, 1)));
+	if (!of_the_user)
+		extra(s, "submodule_url", fa_json_string(fa_json_at(pair, 1)));
 }
 
 static void set_source(struct fa_solve *s, const struct fa_choice *c)
@@ -230,7 +232,7 @@ static void set_source(struct fa_solve *s, const struct fa_choice *c)
 	extra(s, "sdist_sha256", r->sdist_sha256);
 	if (r->sdist_bytes >= 0)
 		fa_solve_extra(s, "sdist_bytes", fa_strf("%lld", (long long)r->sdist_bytes));
-	set_submodule(s, says(c->route, "ck") ? "composable_kernel" : "cutlass");
+	set_submodule(s, says(c->route, "ck") ? "composable_kernel" : "cutlass", clones);
 }
 
 /* ---- the environment */
