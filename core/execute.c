@@ -125,6 +125,37 @@ char *fa_run_digest(const char *text, int len)
 	return fa_strndup(hex, (size_t)len);
 }
 
+void fa_run_need_glibc(struct fa_run *run, const char *version)
+{
+	const char *known = fa_lock_get(run->lock, "need.glibc");
+
+	if (!known || fa_version_compare(known, version) < 0)
+		fa_lock_set(run->lock, "need.glibc", "%s", version);
+}
+
+/* A name may list several platforms: the least of them is what it needs (PEP 513, 571, 599, 600). */
+void fa_run_need_of_file(struct fa_run *run, const char *name)
+{
+	static const char *const older[][2] = { { "manylinux1_", "2.5" },
+		                                { "manylinux2010_", "2.12" },
+		                                { "manylinux2014_", "2.17" } };
+	char least[16] = "", found[16];
+	int major, minor;
+
+	for (size_t i = 0; i < sizeof(older) / sizeof(*older); i++)
+		if (strstr(name, older[i][0]) && !*least)
+			snprintf(least, sizeof(least), "%s", older[i][1]);
+	for (const char *p = name; (p = strstr(p, "manylinux_")); p++) {
+		if (sscanf(p, "manylinux_%3d_%3d_", &major, &minor) != 2)
+			continue;
+		snprintf(found, sizeof(found), "%d.%d", major, minor);
+		if (!*least || fa_version_compare(found, least) < 0)
+			memcpy(least, found, sizeof(least));
+	}
+	if (*least)
+		fa_run_need_glibc(run, least);
+}
+
 /* ---- a folder of requirements: build tools, a toolkit */
 
 /* What pip said when it was first asked for these is said again: tools do not change from one run to the next. */

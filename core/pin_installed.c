@@ -54,6 +54,7 @@ static bool keep(struct fa_run *run, const struct fa_distribution *d, const stru
 		fa_strv_split(&w, wheels->v[i], " ");
 		if (w.n == 3 && name_has_any(w.v[1], tags)) {
 			fa_strv_pushf(&p->hashes, "sha256:%s", w.v[0]);
+			fa_run_need_of_file(run, w.v[1]);
 			p->url = by_url ? fa_run_plain_url(w.v[2]) : NULL;
 			one = true;
 		}

@@ -51,6 +51,10 @@ fa_step_function fa_step_environment, fa_step_pin, fa_step_pip, fa_step_fetch, f
 int fa_pin_installed(struct fa_run *run, const struct fa_strv *requirements, const struct fa_strv *indexes, bool *base,
                      struct fa_err *err);
 
+/* The lock's need.glibc becomes at least what a version ("2.28"), or a wheel's file name (manylinux_2_28), says. */
+void fa_run_need_glibc(struct fa_run *run, const char *version);
+void fa_run_need_of_file(struct fa_run *run, const char *name);
+
 /* The sentence of STEP_END. */
 void fa_run_say(struct fa_run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void fa_run_skip(struct fa_run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -259,7 +259,7 @@ static int remember(struct fa_run *run, struct xrayed *x)
 	fa_lock_set(run->lock, "binary.archs", "%s", archs);
 	fa_lock_set(run->lock, "binary.symbols", "%zu sha256:%s", x->symbols.n, digest);
 	if (x->glibc)
-		fa_lock_set(run->lock, "need.glibc", "%s", x->glibc);
+		fa_run_need_glibc(run, x->glibc);
 	fa_run_say(run, "%d %s, %zu symbols found, code for %s", x->n_binaries, x->n_binaries == 1 ? "binary" : "binaries",
 	           x->symbols.n, x->archs.n ? archs : "no GPU");
 	free(archs);

@@ -220,6 +220,8 @@ static int pin_from_lock(struct fa_run *run, const struct fa_lock *l, struct fa_
 		return -1;
 	if (base)
 		fa_lock_set(run->lock, "base.torch", "%s", base);
+	if (fa_lock_get(l, "need.glibc"))
+		fa_run_need_glibc(run, fa_lock_get(l, "need.glibc"));
 	for (size_t i = 0; i < l->n_packages; i++) {
 		const struct fa_lock_package *p = &l->packages[i];
 
@@ -277,6 +279,8 @@ int fa_step_pin(struct fa_run *run, const struct fa_json *args, struct fa_err *e
 		rc = run->env->fresh ? pin_fresh(run, &wish, err) : pin_adopted(run, &wish, err);
 		if (rc == 0)
 			rc = check_pins(run, err);
+		for (size_t i = 0; i < run->files.n && rc == 0; i++)
+			fa_run_need_of_file(run, run->files.v[i]);
 		if (rc == 0)
 			fa_run_say(run, "%zu packages pinned, %zu to install", run->lock->n_packages, run->changes.n_packages);
 	}
