@@ -68,7 +68,7 @@ static void build_release(struct build *b)
 
 static int places(const struct build *b)
 {
-	int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), jobs = b->opts->build->jobs;
+	int cores = fa_gate_cores(), jobs = b->opts->build->jobs;
 
 	return jobs > 0 && jobs < cores ? jobs : cores;
 }

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,6 +124,29 @@ static void tell(const struct gate *g, const char *what, const struct run *r, co
 	free(line);
 }
 
+/* What the group of a container leaves: "200000 100000" is two cores. */
+static int quota_of(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	double quota = 0, period = 0;
+	int fields = f ? fscanf(f, "%lf %lf", &quota, &period) : 0;
+
+	if (f)
+		fclose(f);
+	return fields == 2 && quota > 0 && period > 0 ? (int)((quota + period - 1) / period) : 0;
+}
+
+int fa_gate_cores(void)
+{
+	cpu_set_t set;
+	int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+	int quota = quota_of("/sys/fs/cgroup/cpu.max");
+
+	if (quota > 0 && quota < cores)
+		cores = quota;
+	return cores > 0 ? cores : 1;
+}
+
 /* ---- how much room there is: read again each time, memory can be plugged in and taken away */
 
 static const struct fa_gate_room *look_round(void *ctx)
@@ -133,18 +157,17 @@ static const struct fa_gate_room *look_round(void *ctx)
 	FILE *f = fopen("/proc/pressure/memory", "re");
 	char line[256];
 
-	g->room.available_mib = fa_memory_available_mib(NULL);
-	if (cap >= 0) { /* a cap of ours: what our own units take counts against it */
+	if (cap >= 0) { /* said, not found: a machine may grow as it is used; what our own units take counts against it */
 		int64_t used = 0;
 
 		fa_gate_table_used(&g->table, &used);
-		cap -= used;
-		if (g->room.available_mib < 0 || cap < g->room.available_mib)
-			g->room.available_mib = cap > 0 ? cap : 0;
+		g->room.available_mib = cap > used ? cap - used : 0;
+	} else {
+		g->room.available_mib = fa_memory_available_mib(NULL);
 	}
 	g->room.reserve_mib =
 	        number_of("FAINSTALL_GATE_RESERVE_MIB", total / 20 > LEAST_RESERVE_MIB ? total / 20 : LEAST_RESERVE_MIB);
-	g->room.cores = (int)number_of("FAINSTALL_GATE_CORES", sysconf(_SC_NPROCESSORS_ONLN));
+	g->room.cores = (int)number_of("FAINSTALL_GATE_CORES", fa_gate_cores());
 	g->room.pressure = 0;
 	while (f && fgets(line, sizeof(line), f))
 		sscanf(line, "full avg10=%lf", &g->room.pressure);

@@ -23,6 +23,9 @@
 
 int fa_gate_main(int argc, char **argv);
 
+/* Cores that this process may use: its affinity, and the quota of its container. */
+int fa_gate_cores(void);
+
 /* ---- the decision, pure */
 
 enum fa_gate_state { FA_GATE_FREE, FA_GATE_WAITING, FA_GATE_RUNNING };

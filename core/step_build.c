@@ -21,6 +21,7 @@
 
 struct builder { /* options and the texts that they point to */
 	struct fa_build_opts opts;
+	struct fa_plan_build build; /* the plan's, its lists borrowed */
 	char *wheel_dir, *log_dir;
 };
 
@@ -31,13 +32,17 @@ static void builder_init(struct builder *b, const struct fa_run *run)
 
 	b->wheel_dir = fa_strf("%s/%.12s", built, run->key ? run->key : "wheel");
 	b->log_dir = log ? fa_strf("%s.units", log) : fa_path_join(b->wheel_dir, "logs");
+	b->build = run->choice->build;
+	if (!fa_wish_get(&run->opts->plan->wish,
+	                 FA_WISH_JOBS)) /* the plan's number is a forecast by memory; the gate looks again */
+		b->build.jobs = 0;
 	b->opts = (struct fa_build_opts){ .source = run->source,
 		                          .python = run->env->python,
 		                          .cuda_home = fa_run_cuda_home(run),
 		                          .tools = run->tools,
 		                          .wheel_dir = b->wheel_dir,
 		                          .log_dir = b->log_dir,
-		                          .build = &run->choice->build,
+		                          .build = &b->build,
 		                          .version = run->choice->flash_attn,
 		                          .cancel = run->opts->cancel };
 	free(built);
