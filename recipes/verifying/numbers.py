@@ -109,9 +109,10 @@ def summary(parts):
     worst = max(parts, key=lambda k: (not parts[k]["ok"], parts[k]["ratio"]))
     p = parts[worst]
     ok = all(x["ok"] for x in parts.values())
-    text = "%s: error %.2g, plain %.2g, bound %.2g" % (worst, p["error"], p["plain"], p["bound"])
+    what = ", ".join(sorted((k for k in parts if not parts[k]["ok"]), key=lambda k: k != worst)) or worst
+    text = "%s: error %.2g, plain %.2g, bound %.2g" % (what, p["error"], p["plain"], p["bound"])
     if not ok and p["error"] <= p["bound"]:
-        text = "%s: mean error %.2g, plain %.2g, bound %.2g" % (worst, p["rms"], p["rms_plain"], p["rms_bound"])
+        text = "%s: mean error %.2g, plain %.2g, bound %.2g" % (what, p["rms"], p["rms_plain"], p["rms_bound"])
     return {"ok": ok, "error": p["error"], "plain": p["plain"], "ratio": p["ratio"], "worst": worst, "text": text,
             "wrong": [k for k in parts if not parts[k]["ok"]]}
 
