@@ -53,6 +53,14 @@ void fa_read_torch_version(struct fa_facts *out, const char *version, const char
 /* A package of an environment: the fact it is, if it is one. */
 void fa_read_package(struct fa_facts *out, const char *name, const char *version, const char *origin);
 
+/* "cp311", "cp313t", "pp310" of a version and the text that it stands in; the caller's; NULL: no version. */
+char *fa_read_python_abi(const char *version, const char *text);
+void fa_read_python_platform(struct fa_reading *r); /* os and machine, which only Windows' text tells */
+
+/* A line "name==version" or "name @ URL", and one "name  version  …": false when it is none. */
+bool fa_read_frozen_line(struct fa_facts *out, const char *line, const char *origin);
+bool fa_read_listed_line(struct fa_facts *out, const char *line, const char *origin);
+
 /* Names of environment variables that are facts, NULL-terminated (a name ending in * is a prefix). */
 extern const char *const fa_read_env_names[];
 bool fa_read_env_wanted(const char *name);
