@@ -632,6 +632,11 @@ int fa_kb_make(struct fa_kb **out, struct fa_matrix *m, struct fa_err *err)
 	for (size_t i = 0; i < sizeof(LOADS) / sizeof(LOADS[0]); i++)
 		if (load(kb, m, LOADS[i].table, LOADS[i].make, err) < 0)
 			goto fail;
+	fa_kb_shelve(kb);
+	for (size_t i = 0; i < kb->n_torch; i++)
+		for (size_t b = 0; b < kb->torch[i].n_builds; b++)
+			if (kb->torch[i].builds[b].cuda)
+				kb->torch[i].builds[b].cuda_row = fa_kb_cuda(kb, kb->torch[i].builds[b].cuda);
 	kb->settings = fa_matrix_recipe(m, "settings", err);
 	if (!kb->settings || make_warnings(kb, err) < 0)
 		goto fail;
@@ -664,6 +669,9 @@ void fa_kb_free(struct fa_kb *kb)
 	free(kb->profiles);
 	free(kb->releases);
 	free(kb->sources);
+	for (size_t i = 0; i < kb->n_shelves; i++)
+		free(kb->shelves[i].files);
+	free(kb->shelves);
 	free(kb->files);
 	free(kb->units);
 	free(kb->lines);

@@ -57,6 +57,12 @@ struct fa_kb_rule {
 	struct fa_rule when, need;
 };
 
+struct fa_kb_cuda {
+	const char *cuda, *major, *driver, *driver_windows, *codes;
+	const char *gcc_min, *gcc_max, *clang_min, *clang_max, *msvc_min, *msvc_below;
+	const struct fa_json *pip; /* requirements that bring nvcc; NULL: no wheels hold it */
+};
+
 struct fa_kb_build {       /* one build of one torch */
 	const char *build; /* cu128, rocm6.4 */
 	const char *vendor;
@@ -67,6 +73,7 @@ struct fa_kb_build {       /* one build of one torch */
 	const char *file;      /* platform word in the wheel's name */
 	bool pypi;             /* what the package index has under that version, Linux x86_64 */
 	bool pypi_aarch64;
+	const struct fa_kb_cuda *cuda_row;
 };
 
 struct fa_kb_torch {
@@ -76,12 +83,6 @@ struct fa_kb_torch {
 	int64_t bytes;
 	struct fa_kb_build *builds;
 	size_t n_builds;
-};
-
-struct fa_kb_cuda {
-	const char *cuda, *major, *driver, *driver_windows, *codes;
-	const char *gcc_min, *gcc_max, *clang_min, *clang_max, *msvc_min, *msvc_below;
-	const struct fa_json *pip; /* requirements that bring nvcc; NULL: no wheels hold it */
 };
 
 struct fa_kb_arch {
@@ -126,7 +127,15 @@ struct fa_kb_file { /* a wheel that exists */
 	const char *url, *sha256;
 	bool nightly, backward, abi3;
 	int64_t bytes;
-	const struct fa_json *extra; /* [[CUDA major, extra], …] */
+	const struct fa_json *extra;         /* [[CUDA major, extra], …] */
+	const struct fa_kb_release *release; /* NULL: in no table */
+};
+
+struct fa_kb_shelf { /* files of one source, line and torch minor */
+	const struct fa_kb_source *source;
+	const char *line, *torch; /* torch NULL: any */
+	size_t *files;            /* places in files */
+	size_t n;
 };
 
 struct fa_kb_unit {
@@ -158,6 +167,8 @@ struct fa_kb {
 	size_t n_sources;
 	struct fa_kb_file *files; /* by torch minor as the tables have them */
 	size_t n_files;
+	struct fa_kb_shelf *shelves;
+	size_t n_shelves;
 	struct fa_kb_unit *units;
 	size_t n_units;
 	struct fa_kb_line *lines;
@@ -175,6 +186,7 @@ struct fa_kb {
 
 int fa_kb_make(struct fa_kb **out, struct fa_matrix *m, struct fa_err *err);
 void fa_kb_free(struct fa_kb *kb);
+void fa_kb_shelve(struct fa_kb *kb); /* after files were added */
 int fa_kb_add_listing(struct fa_kb *kb, const char *name, const char *base, const char *listing);
 
 const struct fa_kb_arch *fa_kb_arch(const struct fa_kb *kb, const char *arch);

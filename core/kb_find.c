@@ -94,6 +94,43 @@ const char *fa_kb_arch_of_name(const struct fa_kb *kb, const char *gpu_name)
 	return arch;
 }
 
+/* ---- shelves */
+
+static bool equal(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static struct fa_kb_shelf *shelf_for(struct fa_kb *kb, const struct fa_kb_file *f)
+{
+	struct fa_kb_shelf *s;
+
+	for (size_t i = kb->n_shelves; i-- > 0;) {
+		s = &kb->shelves[i];
+		if (s->source == f->source && equal(s->torch, f->torch) && equal(s->line, f->line))
+			return s;
+	}
+	kb->shelves = fa_realloc(kb->shelves, kb->n_shelves + 1, sizeof(*kb->shelves));
+	s = &kb->shelves[kb->n_shelves++];
+	*s = (struct fa_kb_shelf){ .source = f->source, .line = f->line, .torch = f->torch };
+	return s;
+}
+
+void fa_kb_shelve(struct fa_kb *kb)
+{
+	for (size_t i = 0; i < kb->n_shelves; i++)
+		free(kb->shelves[i].files);
+	kb->n_shelves = 0;
+	for (size_t i = 0; i < kb->n_files; i++) {
+		struct fa_kb_shelf *s = shelf_for(kb, &kb->files[i]);
+
+		if ((s->n & (s->n - 1)) == 0)
+			s->files = fa_realloc(s->files, s->n ? 2 * s->n : 1, sizeof(*s->files));
+		s->files[s->n++] = i;
+		kb->files[i].release = fa_kb_release(kb, kb->files[i].line, kb->files[i].version);
+	}
+}
+
 /* ---- names and addresses of files */
 
 struct filling {
@@ -355,5 +392,6 @@ int fa_kb_add_listing(struct fa_kb *kb, const char *name, const char *base, cons
 		fa_strv_release(&words);
 	}
 	fa_strv_release(&lines);
+	fa_kb_shelve(kb);
 	return taken;
 }

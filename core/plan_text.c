@@ -55,11 +55,12 @@ static void choice(struct fa_buf *out, const struct fa_choice *c)
 	line(out, "sha256",
 	     c->wheel.name ? c->wheel.sha256 ? c->wheel.sha256 : "not published; kept in the lock when first seen" : NULL);
 	if (c->build.wanted) {
-		char *build = fa_strf("for %s, %d units, %d jobs, profile %s", archs, c->build.units, c->build.jobs,
-		                      c->build.profile);
+		char *units = c->build.units ? fa_strf("%d units, ", c->build.units) : fa_strdup("");
+		char *build = fa_strf("for %s, %s%d jobs, profile %s", archs, units, c->build.jobs, c->build.profile);
 
 		line(out, "build", build);
 		free(build);
+		free(units);
 		for (size_t i = 0; i < c->build.env.n; i++)
 			line(out, i ? "" : "settings", c->build.env.v[i]);
 	}

@@ -155,7 +155,7 @@ static void release(struct fa_solve *s)
 {
 	for (size_t i = 0; i < s->n_folds; i++) {
 		free(s->folds[i].subject);
-		free(s->folds[i].found);
+		fa_strv_release(&s->folds[i].found);
 		fa_strv_release(&s->folds[i].needed);
 		fa_strv_release(&s->folds[i].names);
 	}
@@ -219,6 +219,8 @@ int fa_solve_once(struct fa_plan *out, const struct fa_facts *facts, const struc
 	}
 	if (!quiet)
 		fa_solve_account(&s);
+	if (!quiet && out->status == FA_PLAN_IMPOSSIBLE && !out->n_rejected)
+		fa_plan_reject(out, "every candidate", "no_file", "a file or a way to build it", "none");
 	release(&s);
 	return rc;
 }

@@ -19,7 +19,9 @@ struct fa_torch_option {
 	const struct fa_kb_torch *row;   /* NULL: a torch that is in no table */
 	const struct fa_kb_build *build; /* NULL likewise */
 	const char *version, *minor, *word, *vendor, *cuda, *major, *rocm, *abi, *codes, *glibc, *cxx;
+	const struct fa_kb_cuda *cuda_row;
 	bool kept, release, pypi;
+	signed char fits; /* with every card and nothing mended: 1 yes, 0 no, -1 not asked yet */
 };
 
 struct fa_repair { /* a rule that something on the machine must change for */
@@ -27,7 +29,7 @@ struct fa_repair { /* a rule that something on the machine must change for */
 	struct fa_verdict why;
 };
 
-enum { REPAIRS_MAX = 12 };
+enum { REPAIRS_MAX = 12, FALLBACKS_MAX = 3 };
 
 struct fa_repairs {
 	struct fa_repair v[REPAIRS_MAX];
@@ -57,8 +59,8 @@ struct fa_found { /* what the search ended with */
 struct fa_fold {          /* equal refusals in one */
 	const char *kind; /* torch, wheel, source, ck, triton, keep, line */
 	const char *rule;
-	char *subject, *found;
-	struct fa_strv needed, names;
+	char *subject;
+	struct fa_strv needed, names, found;
 	int count;
 };
 
@@ -90,6 +92,8 @@ struct fa_solve {
 	struct fa_fold *folds;
 	size_t n_folds;
 	struct fa_found found;
+	const struct fa_kb_file *fallbacks[FALLBACKS_MAX]; /* files that pass as well */
+	size_t n_fallbacks;
 	struct fa_extra extra[FA_EXTRAS_MAX]; /* names of texts that no rule speaks of */
 	size_t n_extra;
 };
@@ -113,7 +117,9 @@ const struct fa_kb_rule *fa_solve_broken(struct fa_solve *s, enum fa_rule_on on,
 const struct fa_kb_rule *fa_solve_broken_cards(struct fa_solve *s, const enum fa_rule_on *on, size_t n, struct fa_verdict *why);
 void fa_solve_refuse(struct fa_solve *s, const char *kind, const char *subject, const char *name, const char *rule,
                      const char *needed, const char *found);
-void fa_solve_account(struct fa_solve *s); /* refusals into the plan */
+bool fa_solve_named_enough(const struct fa_solve *s, const char *kind, const char *subject, const char *rule);
+char *fa_fold_list(const struct fa_strv *list); /* sorted and joined; the caller's */
+void fa_solve_account(struct fa_solve *s);      /* refusals into the plan */
 
 /* ---- resolve_torch.c */
 void fa_solve_torch_options(struct fa_solve *s);

@@ -86,6 +86,14 @@ static void choose_wheel(struct fa_solve *s, struct fa_choice *c)
 	c->wheel.url = fa_kb_file_url(s->kb, f, c->wheel.name);
 	c->wheel.source = fa_strdup(f->source->name);
 	c->wheel.sha256 = fa_strdup(f->sha256);
+	for (size_t i = 0; i < s->n_fallbacks; i++) {
+		char *name = fa_kb_file_name(s->kb, s->fallbacks[i], V(PYTHON_TAG) ? V(PYTHON_TAG) : "3");
+		char *url = fa_kb_file_url(s->kb, s->fallbacks[i], name);
+
+		fa_strv_push(&s->plan->fallbacks, url ? url : name);
+		free(url);
+		free(name);
+	}
 	fa_solve_extra(s, "wheel_name", fa_strdup(c->wheel.name));
 	fa_solve_extra(s, "source_text", fa_strdup(f->source->text ? f->source->text : f->source->name));
 }
@@ -258,6 +266,10 @@ static void act_on_all(struct fa_solve *s)
 	struct fa_repairs plan = { .n = 0 };
 	struct fa_verdict why;
 
+	fa_solve_extra(s, "missing",
+	               s->found.class == FA_CLASS_SDPA || !s->found.version
+	                       ? fa_strdup("torch")
+	                       : fa_strf("the source archive of flash-attn %s", s->found.version));
 	act_on_faults(s);
 	if (s->no_card && (says(V(FACT_OS), "linux") || says(V(FACT_OS), "windows")) && !fa_solve_wished(s, FA_WISH_ARCH))
 		act_on_no_card(s);
@@ -323,6 +335,7 @@ static char *older_pair(struct fa_solve *s)
 
 	fa_wish_copy(&w, s->wish);
 	fa_wish_set(&w, FA_WISH_ROUTE, "wheel", NULL);
+	fa_wish_set(&w, FA_WISH_LINE, s->found.line, NULL);
 	if (fa_solve_once(&p, s->facts, &w, s->kb, true, true) == 0 && p.status != FA_PLAN_IMPOSSIBLE && p.choice.wheel.name)
 		text = fa_strf("--torch %s+%s has %s", p.choice.torch, p.choice.torch_build, p.choice.wheel.name);
 	fa_plan_release(&p);
@@ -334,10 +347,11 @@ static void warn_of_building(struct fa_solve *s)
 {
 	if (s->found.class != FA_CLASS_SOURCE || s->quiet)
 		return;
+	if (fa_solve_wished(s, FA_WISH_ROUTE))
+		return;
 	fa_solve_extra(s, "estimate", duration(s->plan->choice.build.estimate_s));
 	fa_solve_extra(s, "older_pair", older_pair(s));
-	if (!fa_solve_wished(s, FA_WISH_ROUTE))
-		warn(s, "source_build");
+	warn(s, "source_build");
 }
 
 /* Why the toolkit that is here does not do, when the plan brings another. */
@@ -353,7 +367,7 @@ static void warn_of_toolkit(struct fa_solve *s)
 		if (!says(f->kind, "toolkit") || !f->names.n || !f->needed.n)
 			continue;
 		fa_buf_addf(&why, "%snvcc %s here does not do: %s, needed %s, found %s", why.len ? "; " : "", f->names.v[0],
-		            f->rule, f->needed.v[0], f->found);
+		            f->rule, f->needed.v[0], f->found.n ? f->found.v[0] : "");
 		if (!strncmp(f->rule, "compiler", 8))
 			fa_buf_addf(&why, " (host compiler %s)", V(FACT_CXX) ? V(FACT_CXX) : "");
 	}

@@ -61,6 +61,8 @@ static bool ask(struct fa_plan *plan, const struct fa_facts *facts, struct fa_kb
 
 	fa_solve_once(&p, facts, w, kb, free_torch, true);
 	good = p.status == FA_PLAN_READY || (action && p.status == FA_PLAN_ACTION);
+	if (good && says(p.choice.line, "none") && !says(w->v[FA_WISH_ROUTE], "sdpa"))
+		good = false; /* torch's own attention is offered last, and by name */
 	if (good) {
 		say_again(w, &plan->wish, &p.choice);
 		if (free_torch && !w->v[FA_WISH_TORCH])
@@ -124,7 +126,7 @@ static void without_build(struct fa_plan *plan, const struct fa_facts *facts, st
 }
 
 /* A Python that torch has wheels for, newest first. */
-static void with_other_python(struct fa_plan *plan, const struct fa_facts *facts, struct fa_kb *kb)
+static void with_other_python(struct fa_plan *plan, const struct fa_facts *facts, struct fa_kb *kb, bool own)
 {
 	struct fa_strv tags = FA_STRV_INIT;
 
@@ -136,14 +138,27 @@ static void with_other_python(struct fa_plan *plan, const struct fa_facts *facts
 
 		if (!strchr(tags.v[i], 't')) {
 			fa_wish_copy(&w, &plan->wish);
+			if (own)
+				fa_wish_release(&w);
+			if (own)
+				put(&w, FA_WISH_ROUTE, fa_strdup("sdpa"));
 			put(&w, FA_WISH_PYTHON, fa_strf("%c.%s", tags.v[i][0], tags.v[i] + 1));
-			good = ask(plan, facts, kb, &w, false, false);
+			good = ask(plan, facts, kb, &w, false, own);
 			fa_wish_release(&w);
 		}
 		if (good)
 			break;
 	}
 	fa_strv_release(&tags);
+}
+
+/* Was some torch refused for its Python? Only then is another Python an answer. */
+static bool python_counts(const struct fa_plan *plan)
+{
+	for (size_t i = 0; i < plan->n_rejected; i++)
+		if (says(plan->rejected[i].rule, "python"))
+			return true;
+	return false;
 }
 
 static void own_attention(struct fa_plan *plan, const struct fa_facts *facts, struct fa_kb *kb, bool free_torch, bool action)
@@ -172,15 +187,20 @@ void fa_solve_nearest(struct fa_plan *plan, const struct fa_facts *facts, struct
 	if (fa_facts_has(facts, FA_FACT_TORCH))
 		without(plan, facts, kb, FA_WISH_KEEP_TORCH, FA_WISH_KEEP_TORCH, true, false);
 	for (size_t i = 0; i < n && !plan->n_nearest; i++)
+		if (plan->wish.v[PARTS[i]] && fa_facts_has(facts, FA_FACT_TORCH))
+			without(plan, facts, kb, PARTS[i], PARTS[i], true, false);
+	for (size_t i = 0; i < n && !plan->n_nearest; i++)
 		for (size_t k = i + 1; k < n && !plan->n_nearest; k++)
 			if (plan->wish.v[PARTS[i]] && plan->wish.v[PARTS[k]])
 				without(plan, facts, kb, PARTS[i], PARTS[k], false, false);
-	if (!plan->n_nearest)
-		with_other_python(plan, facts, kb);
+	if (!plan->n_nearest && python_counts(plan))
+		with_other_python(plan, facts, kb, false);
 	if (!plan->n_nearest)
 		own_attention(plan, facts, kb, false, false);
 	if (!plan->n_nearest)
 		own_attention(plan, facts, kb, true, false);
 	if (!plan->n_nearest)
 		own_attention(plan, facts, kb, false, true);
+	if (!plan->n_nearest)
+		with_other_python(plan, facts, kb, true);
 }

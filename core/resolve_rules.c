@@ -2,7 +2,9 @@
 #include "buf.h"
 #include "json.h"
 #include "resolve.h"
+#include "version.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +15,8 @@ static bool mend(struct fa_solve *s, const struct fa_kb_rule *r, const struct fa
 {
 	if (!s->repairs || !r->action)
 		return false;
+	if (r->replace && !(s->v[FA_NAME_KEPT] && !strcmp(s->v[FA_NAME_KEPT], "yes")))
+		return false; /* another torch is the answer, and there are others in the list */
 	for (size_t i = 0; i < s->repairs->n; i++)
 		if (!strcmp(s->repairs->v[i].rule->action, r->action))
 			return true;
@@ -90,20 +94,35 @@ size_t fa_solve_count_served(struct fa_solve *s, const enum fa_rule_on *on, size
 
 /* ---- the account */
 
-static struct fa_fold *fold_of(struct fa_solve *s, const char *kind, const char *subject, const char *rule, const char *found)
+static struct fa_fold *fold_of(struct fa_solve *s, const char *kind, const char *subject, const char *rule)
 {
 	struct fa_fold *f;
 
-	for (size_t i = s->n_folds; i-- > 0;) {
+	for (size_t i = s->n_folds; i-- > 0;) { /* the last ones are asked for most often */
 		f = &s->folds[i];
-		if (f->rule == rule && f->kind == kind && !strcmp(f->subject, subject) && !strcmp(f->found, found))
+		if (f->rule == rule && f->kind == kind && !strcmp(f->subject, subject))
 			return f;
 	}
 	if ((s->n_folds & (s->n_folds - 1)) == 0)
 		s->folds = fa_realloc(s->folds, s->n_folds ? 2 * s->n_folds : 1, sizeof(*s->folds));
 	f = &s->folds[s->n_folds++];
-	*f = (struct fa_fold){ .kind = kind, .rule = rule, .subject = fa_strdup(subject), .found = fa_strdup(found) };
+	*f = (struct fa_fold){ .kind = kind, .rule = rule, .subject = fa_strdup(subject) };
 	return f;
+}
+
+/* Are there names enough in that row? Then the next one need not be worked out. */
+bool fa_solve_named_enough(const struct fa_solve *s, const char *kind, const char *subject, const char *rule)
+{
+	for (size_t i = s->n_folds; i-- > 0;)
+		if (s->folds[i].rule == rule && s->folds[i].kind == kind && !strcmp(s->folds[i].subject, subject))
+			return s->folds[i].names.n >= NAMES_KEPT;
+	return false;
+}
+
+static void note(struct fa_strv *list, size_t max, const char *text)
+{
+	if (text && *text && list->n < max && !fa_strv_has(list, text))
+		fa_strv_push(list, text);
 }
 
 void fa_solve_refuse(struct fa_solve *s, const char *kind, const char *subject, const char *name, const char *rule,
@@ -113,12 +132,11 @@ void fa_solve_refuse(struct fa_solve *s, const char *kind, const char *subject, 
 
 	if (s->quiet)
 		return;
-	f = fold_of(s, kind, subject, rule, found ? found : "");
+	f = fold_of(s, kind, subject, rule);
 	f->count++;
-	if (name && f->names.n < NAMES_KEPT && !fa_strv_has(&f->names, name))
-		fa_strv_push(&f->names, name);
-	if (needed && *needed && f->needed.n < NEEDED_KEPT && !fa_strv_has(&f->needed, needed))
-		fa_strv_push(&f->needed, needed);
+	note(&f->names, NAMES_KEPT, name);
+	note(&f->needed, NEEDED_KEPT, needed);
+	note(&f->found, NEEDED_KEPT, found);
 }
 
 static char *candidate_of(const struct fa_fold *f)
@@ -130,17 +148,43 @@ static char *candidate_of(const struct fa_fold *f)
 		fa_buf_addf(&b, "%s%s", i ? ", " : *f->subject ? " " : "", f->names.v[i]);
 	if ((size_t)f->count > f->names.n && f->names.n)
 		fa_buf_addf(&b, " and %d more", f->count - (int)f->names.n);
+	else if (!f->names.n && f->count > 1)
+		fa_buf_addf(&b, " (%d files)", f->count);
 	return fa_buf_detach(&b);
+}
+
+/* Versions in their order, whatever order they came in. */
+char *fa_fold_list(const struct fa_strv *list)
+{
+	struct fa_strv sorted = FA_STRV_INIT;
+	char *text;
+
+	fa_strv_append(&sorted, list);
+	for (size_t i = 1; i < sorted.n; i++)
+		for (size_t k = i;
+		     k > 0 && isdigit((unsigned char)sorted.v[k][0]) && fa_version_compare(sorted.v[k - 1], sorted.v[k]) > 0;
+		     k--) {
+			char *t = sorted.v[k];
+
+			sorted.v[k] = sorted.v[k - 1];
+			sorted.v[k - 1] = t;
+		}
+	text = fa_strv_join(&sorted, ", ");
+	fa_strv_release(&sorted);
+	return text;
 }
 
 void fa_solve_account(struct fa_solve *s)
 {
 	for (size_t i = 0; i < s->n_folds; i++) {
-		char *candidate = candidate_of(&s->folds[i]), *needed = fa_strv_join(&s->folds[i].needed, ", ");
+		const struct fa_fold *f = &s->folds[i];
+		char *candidate = candidate_of(f), *needed = fa_strv_join(&f->needed, ", "),
+		     *found = fa_strv_join(&f->found, ", ");
 
-		fa_plan_reject(s->plan, candidate, s->folds[i].rule, needed, s->folds[i].found);
+		fa_plan_reject(s->plan, candidate, f->rule, needed, found);
 		free(candidate);
 		free(needed);
+		free(found);
 	}
 }
 

@@ -107,7 +107,7 @@ static const struct fa_kb_rule *file_breaks(struct fa_solve *s, const struct fa_
 	const struct fa_kb_rule *r;
 
 	fa_solve_set_card(s, NULL);
-	fa_solve_set_release(s, f->line, f->version, fa_kb_release(s->kb, f->line, f->version));
+	fa_solve_set_release(s, f->line, f->version, f->release);
 	fa_solve_set_file(s, f);
 	s->v[FA_NAME_ROUTE] = "wheel";
 	s->v[FA_NAME_RELEASE_PYTHON] = NULL; /* a file that exists says itself what Python it is for */
@@ -119,7 +119,14 @@ static const struct fa_kb_rule *file_breaks(struct fa_solve *s, const struct fa_
 	return r;
 }
 
-/* Is a better than b? The very version asked for, more cards, backward, newer release, the same CUDA, a promised glibc. */
+/* Does its name say the C++ ABI that it has? */
+static bool honest(const struct fa_kb_file *f)
+{
+	return !f->abi_word || !f->abi || says(f->abi, "new") == says(f->abi_word, "TRUE");
+}
+
+/* Is a better than b? The very version asked for, more cards, backward, newer release, a name
+ * that does not lie, the same CUDA, a promised glibc. */
 static bool better_file(struct fa_solve *s, const struct fa_kb_file *a, size_t a_served, const struct fa_kb_file *b,
                         size_t b_served)
 {
@@ -132,6 +139,8 @@ static bool better_file(struct fa_solve *s, const struct fa_kb_file *a, size_t a
 		c = (int)a->backward - (int)b->backward;
 	if (!c)
 		c = fa_version_compare(a->version, b->version);
+	if (!c)
+		c = (int)honest(a) - (int)honest(b);
 	if (!c)
 		c = (int)says(a->cuda, cuda) - (int)says(b->cuda, cuda);
 	if (!c)
@@ -148,39 +157,74 @@ static bool names_source(const struct fa_solve *s, const struct fa_kb_source *so
 	return !wish || says(source->name, wish);
 }
 
-static bool try_wheels(struct fa_solve *s, const struct fa_torch_option *t, const char *line, const struct fa_kb_source *source)
+struct best_file {
+	const struct fa_kb_file *file;
+	size_t served;
+	const struct fa_kb_file *others[FALLBACKS_MAX]; /* that were best before */
+	size_t n_others;
+};
+
+/* What passes as well, in order: taken when the binary of the choice fails its X-ray. */
+static void note_fallback(struct best_file *b, const struct fa_kb_file *f, bool first)
+{
+	size_t n = b->n_others < FALLBACKS_MAX ? b->n_others : FALLBACKS_MAX - 1;
+
+	if (!f || (!first && b->n_others == FALLBACKS_MAX))
+		return;
+	if (first)
+		memmove(b->others + 1, b->others, n * sizeof(b->others[0]));
+	b->others[first ? 0 : n] = f;
+	b->n_others = n + 1;
+}
+
+static void try_file(struct fa_solve *s, const struct fa_kb_file *f, struct best_file *best)
 {
 	static const enum fa_rule_on CARD[] = { FA_ON_RELEASE_CARD, FA_ON_FILE_CARD };
-	const struct fa_kb_file *best = NULL;
-	size_t best_served = 0;
+	const struct fa_kb_rule *r;
 	struct fa_verdict why;
+	size_t served;
 
-	for (size_t i = 0; i < s->kb->n_files; i++) {
-		const struct fa_kb_file *f = &s->kb->files[i];
-		const struct fa_kb_rule *r;
-		size_t served;
-
-		if (f->source != source || !says(f->line, line) || !fa_solve_asked_version(s, f->version))
-			continue;
-		r = file_breaks(s, f, &why);
-		if (r) {
-			refuse_file(s, f, r->id, &why);
-			continue;
-		}
-		served = s->n_cards > 1 ? fa_solve_count_served(s, CARD, 2, false) : s->n_cards;
-		if (best && !better_file(s, f, served, best, best_served))
-			continue;
-		best = f;
-		best_served = served;
+	if (!fa_solve_asked_version(s, f->version))
+		return;
+	r = file_breaks(s, f, &why);
+	if (r) {
+		refuse_file(s, f, r->id, &why);
+		return;
 	}
-	if (!best)
+	served = s->n_cards > 1 ? fa_solve_count_served(s, CARD, 2, false) : s->n_cards;
+	if (best->file && !better_file(s, f, served, best->file, best->served)) {
+		note_fallback(best, f, false);
+		return;
+	}
+	note_fallback(best, best->file, true);
+	best->file = f;
+	best->served = served;
+}
+
+/* Files for another torch are looked at only beside a torch that stays: their refusals belong to the account. */
+static bool try_wheels(struct fa_solve *s, const struct fa_torch_option *t, const char *line, const struct fa_kb_source *source)
+{
+	struct best_file best = { 0 };
+
+	for (size_t i = 0; i < s->kb->n_shelves; i++) {
+		const struct fa_kb_shelf *shelf = &s->kb->shelves[i];
+
+		if (shelf->source != source || !says(shelf->line, line))
+			continue;
+		if ((!t->kept || s->quiet) && shelf->torch && strcmp(shelf->torch, t->minor) != 0)
+			continue;
+		for (size_t k = 0; k < shelf->n; k++)
+			try_file(s, &s->kb->files[shelf->files[k]], &best);
+	}
+	if (!best.file)
 		return false;
-	s->found = (struct fa_found){
-		.any = true, .class = FA_CLASS_WHEEL, .line = line, .torch = t, .file = best, .served = best_served
-	};
-	s->found.version = best->version;
+	s->found = (struct fa_found){ .any = true, .class = FA_CLASS_WHEEL, .line = line, .torch = t, .file = best.file };
+	s->found.served = best.served;
+	memcpy(s->fallbacks, best.others, sizeof(best.others));
+	s->n_fallbacks = best.n_others;
+	s->found.version = best.file->version;
 	s->found.source = source->name;
-	s->found.release = fa_kb_release(s->kb, line, best->version);
+	s->found.release = best.file->release;
 	return true;
 }
 
@@ -256,17 +300,51 @@ static bool sources_allow_building(const struct fa_solve *s)
 	return !wish || fa_solve_clones(s) || says(wish, "official") || says(wish, "pypi");
 }
 
+/* A line that serves none of the cards in any release is refused as a whole. */
+static bool serves_none(struct fa_solve *s, const char *line)
+{
+	const struct fa_kb_rule *r = NULL;
+	struct fa_verdict why;
+	char *subject;
+
+	fa_solve_set_torch(s, &s->torch[0]);
+	if (s->n_torch && s->n_cards)
+		r = fa_solve_release_fits(s, line, "9999", NULL, &why);
+	if (!r || strncmp(r->id, "arch", 4) != 0)
+		return false;
+	subject = fa_strf("%s %s", line,
+	                  fa_solve_wished(s, FA_WISH_FLASH_ATTN) ? fa_solve_wished(s, FA_WISH_FLASH_ATTN) : "(every release)");
+	fa_solve_refuse(s, "line", subject, NULL, r->id, why.needed, why.found);
+	free(subject);
+	return true;
+}
+
+/* The back ends for AMD, where another vendor's cards are served, are refused only when asked for. */
+static bool amd_may(struct fa_solve *s, const char *route)
+{
+	const char *vendor = s->v[FA_NAME_VENDOR];
+
+	if (!route_allows(s, route))
+		return false;
+	if (!vendor || says(vendor, "amd"))
+		return true;
+	if (fa_solve_wished(s, FA_WISH_ROUTE))
+		fa_solve_refuse(s, "route", route, NULL, "vendor", "amd", vendor);
+	return false;
+}
+
 static void plan_line(struct fa_solve *s, struct attempts *a, const char *line, bool unasked)
 {
 	bool fa2 = says(line, "fa2"), build = sources_allow_building(s);
 
+	if (serves_none(s, line))
+		return;
 	add(a, FA_CLASS_KEEP, line, NULL, unasked);
 	if (!fa_solve_clones(s))
 		add_wheels(s, a, line, unasked);
-	if (fa2 && build && route_allows(s, "ck"))
-		add(a, FA_CLASS_CK, line, NULL, unasked);
-	if (fa2 && build && route_allows(s, "triton"))
-		add(a, FA_CLASS_TRITON, line, NULL, unasked);
+	for (int ck = 1; fa2 && build && ck >= 0; ck--)
+		if (amd_may(s, ck ? "ck" : "triton"))
+			add(a, ck ? FA_CLASS_CK : FA_CLASS_TRITON, line, NULL, unasked);
 	if (fa2 && build && route_allows(s, "source"))
 		add(a, FA_CLASS_SOURCE, line, NULL, unasked);
 }
@@ -281,7 +359,7 @@ static void plan_attempts(struct fa_solve *s, struct attempts *a)
 	for (int order = 0; order < 10; order++)
 		for (size_t i = 0; i < s->kb->n_lines; i++)
 			if (s->kb->lines[i].order == order && (!line || says(line, s->kb->lines[i].line)))
-				plan_line(s, a, s->kb->lines[i].line, !line && a->n);
+				plan_line(s, a, s->kb->lines[i].line, !line && order > s->kb->lines[0].order);
 }
 
 static bool try_class(struct fa_solve *s, const struct attempt *a, const struct fa_torch_option *t)
@@ -297,6 +375,18 @@ static bool try_class(struct fa_solve *s, const struct attempt *a, const struct 
 	return false;
 }
 
+/* Does the torch fit? Asked again only when this pass mends or is content with less. */
+static bool torch_fits(struct fa_solve *s, struct fa_torch_option *t)
+{
+	if (s->repairs || s->any_card)
+		return fa_solve_torch_fits(s, t);
+	if (t->fits < 0)
+		t->fits = fa_solve_torch_fits(s, t);
+	if (t->fits)
+		fa_solve_set_torch(s, t);
+	return t->fits;
+}
+
 /* One candidate class on every torch; what has to be mended for it is left in found.repairs. */
 static bool attempt(struct fa_solve *s, const struct attempt *a, bool mend)
 {
@@ -309,7 +399,7 @@ static bool attempt(struct fa_solve *s, const struct attempt *a, bool mend)
 		struct fa_repairs mended = { .n = 0 };
 
 		s->repairs = mend || s->torch[i].kept ? &mended : NULL;
-		if (fa_solve_torch_fits(s, &s->torch[i])) {
+		if (torch_fits(s, &s->torch[i])) {
 			s->repairs = mend ? &mended : NULL;
 			good = try_class(s, a, &s->torch[i]);
 		}
@@ -342,13 +432,16 @@ static void mark_hopeless(struct fa_solve *s)
 
 static bool run(struct fa_solve *s, const struct attempts *a, bool mend)
 {
-	for (int some = 0; some < (s->n_cards > 1 ? 2 : 1); some++) {
+	bool quiet = s->quiet, good = false;
+
+	for (int some = 0; some < (s->n_cards > 1 ? 2 : 1) && !good; some++) {
 		s->any_card = some;
-		for (size_t i = 0; i < a->n; i++)
-			if (attempt(s, &a->v[i], mend))
-				return true;
+		s->quiet = quiet || some || mend; /* the first pass has written them down */
+		for (size_t i = 0; i < a->n && !good; i++)
+			good = attempt(s, &a->v[i], mend);
 	}
-	return false;
+	s->quiet = quiet;
+	return good;
 }
 
 /* Was Flash-Attention asked for by name? Then torch's own attention is no answer. */
@@ -364,31 +457,60 @@ static bool asked_by_name(const struct fa_solve *s)
 	return route && !says(route, "sdpa");
 }
 
+static void forget_cards(struct fa_solve *s)
+{
+	s->n_cards = 0;
+	s->v[FA_NAME_VENDOR] = NULL;
+	fa_solve_set_card(s, NULL);
+	s->first.n = 0;
+	s->n_torch = 0;
+	fa_solve_torch_options(s);
+}
+
+static bool of_line(const struct fa_solve *s, const char *line)
+{
+	const char *wish = fa_solve_wished(s, FA_WISH_LINE);
+
+	return !wish || says(wish, line);
+}
+
 /* A version that no release of ours has is refused once, with what there is. */
-static void refuse_unknown_version(struct fa_solve *s)
+static bool refuse_unknown_version(struct fa_solve *s)
 {
 	const char *wish = fa_solve_wished(s, FA_WISH_FLASH_ATTN), *oldest = NULL, *newest = NULL;
 	const char *line = fa_solve_wished(s, FA_WISH_LINE) ? fa_solve_wished(s, FA_WISH_LINE) : "fa2";
 	char *needed, *subject;
 
 	for (size_t i = 0; wish && i < s->kb->n_files; i++)
-		if (fa_solve_asked_version(s, s->kb->files[i].version))
-			return;
+		if (of_line(s, s->kb->files[i].line) && fa_solve_asked_version(s, s->kb->files[i].version))
+			return false;
 	for (size_t i = 0; wish && i < s->kb->n_releases; i++) {
-		if (fa_solve_asked_version(s, s->kb->releases[i].version))
-			return;
+		if (of_line(s, s->kb->releases[i].line) && fa_solve_asked_version(s, s->kb->releases[i].version))
+			return false;
 		if (!says(s->kb->releases[i].line, line))
 			continue;
 		newest = newest ? newest : s->kb->releases[i].version;
 		oldest = s->kb->releases[i].version;
 	}
 	if (!wish)
-		return;
+		return false;
 	needed = newest ? fa_strf("%s to %s", oldest, newest) : fa_strdup("a release");
 	subject = fa_strf("flash-attn %s", wish);
 	fa_solve_refuse(s, "wheel", subject, NULL, "asked_flash_attn", needed, wish);
 	free(needed);
 	free(subject);
+	return true;
+}
+
+/* torch's own attention and a line of Flash-Attention cannot both be had. */
+static bool contradicts(struct fa_solve *s)
+{
+	const char *line = fa_solve_wished(s, FA_WISH_LINE), *version = fa_solve_wished(s, FA_WISH_FLASH_ATTN);
+
+	if (!says(fa_solve_wished(s, FA_WISH_ROUTE), "sdpa") || (!line && !version))
+		return false;
+	fa_solve_refuse(s, "route", line ? line : version, NULL, "asked_route", "a route of Flash-Attention", "--route sdpa");
+	return true;
 }
 
 void fa_solve_search(struct fa_solve *s)
@@ -397,14 +519,18 @@ void fa_solve_search(struct fa_solve *s)
 	bool own_attention = s->no_card && !asked_by_name(s);
 	struct attempts a;
 
+	if (contradicts(s))
+		return;
 	mark_hopeless(s);
-	refuse_unknown_version(s);
 	fa_solve_torch_options(s);
 	plan_attempts(s, &a);
-	if (own_attention)
+	if (own_attention || refuse_unknown_version(s))
 		a.n = 0;
 	if (run(s, &a, false) || run(s, &a, true) || (fa_solve_wished(s, FA_WISH_OFFLINE) && a.n))
 		return; /* what is missing offline is found out by asking once more with network */
-	if (!asked_by_name(s) && !s->cards_unknown && !run(s, &sdpa, false))
-		run(s, &sdpa, true);
+	if (asked_by_name(s) || (s->cards_unknown && !fa_solve_wished(s, FA_WISH_ROUTE)) || run(s, &sdpa, false) ||
+	    run(s, &sdpa, true))
+		return;
+	forget_cards(s); /* no torch has code for them: its attention on the processor is what is left */
+	run(s, &sdpa, false);
 }

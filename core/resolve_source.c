@@ -193,10 +193,15 @@ static bool build_release(struct fa_solve *s, const struct fa_torch_option *t, c
 	return true;
 }
 
+enum { NEWEST_TRIED = 4 }; /* beside a torch that can be chosen, an old release is no answer */
+
 /* The release asked for exactly comes before its posts, else the newest; faulty ones that gave way are not offered unasked. */
 static bool each_release(struct fa_solve *s, const struct fa_torch_option *t,
                          bool (*try)(struct fa_solve *, const struct fa_torch_option *, const struct fa_kb_release *))
 {
+	bool asked = fa_solve_wished(s, FA_WISH_FLASH_ATTN) != NULL;
+	int left = t->kept || asked ? 10000 : NEWEST_TRIED;
+
 	for (int exact = 1; exact >= 0; exact--)
 		for (size_t i = 0; i < s->kb->n_releases; i++) {
 			const struct fa_kb_release *r = &s->kb->releases[i];
@@ -204,18 +209,22 @@ static bool each_release(struct fa_solve *s, const struct fa_torch_option *t,
 			if (strcmp(r->line, "fa2") != 0 || fa_solve_exactness(s, r->version) != exact ||
 			    !fa_solve_asked_version(s, r->version))
 				continue;
-			if (!r->published && !fa_solve_wished(s, FA_WISH_FLASH_ATTN))
+			if (!r->published && !asked)
 				continue;
 			if (try(s, t, r))
 				return true;
+			if (--left == 0)
+				return false;
 		}
 	return false;
 }
 
 bool fa_solve_source(struct fa_solve *s, const struct fa_torch_option *t)
 {
-	if (!says(t->vendor, "nvidia"))
+	if (!says(t->vendor, "nvidia")) {
+		fa_solve_refuse(s, "source", "source fa2", NULL, "torch_vendor", "nvidia", t->vendor);
 		return false;
+	}
 	s->v[FA_NAME_MEMORY_NEEDED] = fa_solve_keep_text(s, fa_strf("%d", fa_solve_peak(s)));
 	fa_solve_set_file(s, NULL);
 	s->v[FA_NAME_ROUTE] = "source";
@@ -274,7 +283,7 @@ static bool triton_release(struct fa_solve *s, const struct fa_torch_option *t, 
 
 bool fa_solve_amd(struct fa_solve *s, const struct fa_torch_option *t, enum fa_class class)
 {
-	if (!says(t->vendor, "amd") && !fa_solve_wished(s, FA_WISH_ROUTE))
+	if (!says(t->vendor, "amd") && !t->kept)
 		return false;
 	fa_solve_set_file(s, NULL);
 	set_rocm_toolkit(s);

@@ -16,7 +16,7 @@ static struct fa_torch_option *add_option(struct fa_solve *s)
 {
 	if ((s->n_torch & (s->n_torch - 1)) == 0)
 		s->torch = fa_realloc(s->torch, s->n_torch ? 2 * s->n_torch : 1, sizeof(*s->torch));
-	s->torch[s->n_torch] = (struct fa_torch_option){ 0 };
+	s->torch[s->n_torch] = (struct fa_torch_option){ .fits = -1 };
 	return &s->torch[s->n_torch++];
 }
 
@@ -123,6 +123,7 @@ static void take_installed(struct fa_solve *s, const char *torch)
 	t->row = t->release ? fa_kb_torch(s->kb, t->version) : NULL;
 	t->build = label && is_build_label(label + 1) ? build_of(t->row, t->word) : NULL;
 	t->cuda = cuda && *cuda ? fa_solve_keep_text(s, fa_version_head(cuda, 2)) : cuda_of_build(s, t->word);
+	t->cuda_row = t->cuda ? fa_kb_cuda(s->kb, t->cuda) : NULL;
 	t->major = t->cuda ? fa_solve_keep_text(s, fa_version_head(t->cuda, 1)) : NULL;
 	t->rocm = t->word && !strncmp(t->word, "rocm", 4) ? t->word + 4 : NULL;
 	t->vendor = t->cuda ? "nvidia" : t->rocm ? "amd" : t->word && !strcmp(t->word, "cpu") ? "none" : NULL;
@@ -146,6 +147,7 @@ static void take_build(struct fa_solve *s, const struct fa_kb_torch *row, const 
 	t->word = b->build;
 	t->vendor = b->vendor;
 	t->cuda = b->cuda;
+	t->cuda_row = b->cuda_row;
 	t->major = b->major;
 	t->rocm = b->rocm;
 	t->abi = !linux ? NULL : b->abi;
@@ -242,6 +244,31 @@ static void prefer_version(struct fa_solve *s, const char *torch)
 	}
 }
 
+/* Those that no change of the machine would make fit are refused once and left out. */
+static void leave_out(struct fa_solve *s)
+{
+	bool any = s->any_card, quiet = s->quiet;
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_torch; i++) {
+		struct fa_repairs mended = { .n = 0 };
+		bool could = true;
+
+		s->torch[i].fits = fa_solve_torch_fits(s, &s->torch[i]);
+		if (!s->torch[i].fits) {
+			s->repairs = &mended;
+			s->any_card = s->quiet = true;
+			could = fa_solve_torch_fits(s, &s->torch[i]);
+			s->repairs = NULL;
+			s->any_card = any;
+			s->quiet = quiet;
+		}
+		if (could)
+			s->torch[n++] = s->torch[i];
+	}
+	s->n_torch = n;
+}
+
 static void take_all(struct fa_solve *s)
 {
 	for (size_t i = 0; i < s->kb->n_torch; i++)
@@ -249,6 +276,7 @@ static void take_all(struct fa_solve *s)
 			take_build(s, &s->kb->torch[i], &s->kb->torch[i].builds[b]);
 	if (s->n_torch)
 		qsort(s->torch, s->n_torch, sizeof(*s->torch), by_preference);
+	leave_out(s);
 }
 
 /* Rules that the installed torch breaks: what can be mended is remembered, what is mended by another torch makes the list free. */

@@ -11,6 +11,15 @@
 
 enum { OTHERS_MAX = 12 };
 
+static void add_fold(struct fa_node *n, const char *value, const struct fa_fold *f)
+{
+	char *needed = fa_fold_list(&f->needed), *found = fa_fold_list(&f->found);
+
+	fa_node_add_other(n, value, f->rule, needed, found);
+	free(needed);
+	free(found);
+}
+
 static bool says(const char *a, const char *b)
 {
 	return a && b && !strcmp(a, b);
@@ -33,12 +42,11 @@ static struct fa_node *node(struct fa_solve *s, const char *question, char *take
 }
 
 /* Folded refusals of one kind as answers not taken. */
-static void add_refused(struct fa_solve *s, struct fa_node *n, const char *kind, const char *beside)
+static void add_refused(struct fa_solve *s, struct fa_node *n, const char *kind)
 {
 	for (size_t i = 0; i < s->n_folds && n->n_others < OTHERS_MAX; i++) {
 		const struct fa_fold *f = &s->folds[i];
 		struct fa_buf value = FA_BUF_INIT;
-		char *needed;
 
 		if (strcmp(f->kind, kind) != 0)
 			continue;
@@ -47,10 +55,7 @@ static void add_refused(struct fa_solve *s, struct fa_node *n, const char *kind,
 			fa_buf_addf(&value, "%s%s", value.len ? k ? ", " : " " : "", f->names.v[k]);
 		if ((size_t)f->count > f->names.n && f->names.n)
 			fa_buf_addf(&value, " and %d more", f->count - (int)f->names.n);
-		needed = fa_strv_join(&f->needed, ", ");
-		if (!says(fa_buf_str(&value), beside))
-			fa_node_add_other(n, fa_buf_str(&value), f->rule, needed, f->found);
-		free(needed);
+		add_fold(n, fa_buf_str(&value), f);
 		fa_buf_release(&value);
 	}
 }
@@ -115,13 +120,8 @@ static void driver_node(struct fa_solve *s)
 	                 : fa_strdup("nothing here asks for one"),
 	         NULL);
 	for (size_t i = 0; i < s->n_folds && n->n_others < OTHERS_MAX; i++)
-		if (says(s->folds[i].rule, "driver") && says(s->folds[i].kind, "torch")) {
-			char *needed = fa_strv_join(&s->folds[i].needed, ", ");
-
-			fa_node_add_other(n, s->folds[i].names.n ? s->folds[i].names.v[0] : "torch", "driver", needed,
-			                  s->folds[i].found);
-			free(needed);
-		}
+		if (says(s->folds[i].rule, "driver") && says(s->folds[i].kind, "torch"))
+			add_fold(n, s->folds[i].names.n ? s->folds[i].names.v[0] : "torch", &s->folds[i]);
 }
 
 /* ---- torch */
@@ -148,7 +148,7 @@ static void torch_nodes(struct fa_solve *s)
 	                                        : fa_strf("interpreter %s", or_unknown(V(FACT_PYTHON_ABI))),
 	     "python");
 	n = node(s, "torch", fa_strf("%s+%s", t->version, or_unknown(t->word)), why_torch(s, t), "torch");
-	add_refused(s, n, "torch", NULL);
+	add_refused(s, n, "torch");
 	node(s, "CUDA",
 	     fa_strdup(t->cuda   ? t->cuda
 	               : t->rocm ? t->rocm
@@ -211,13 +211,10 @@ static void version_node(struct fa_solve *s)
 	for (size_t i = 0; i < s->n_folds && n->n_others < OTHERS_MAX; i++) {
 		const struct fa_fold *f = &s->folds[i];
 		const char *version = strrchr(f->subject, ' ');
-		char *needed;
 
 		if (!says(f->kind, "wheel") || !version || fa_version_compare(version + 1, c->flash_attn) < 0)
 			continue;
-		needed = fa_strv_join(&f->needed, ", ");
-		fa_node_add_other(n, f->subject, f->rule, needed, f->found);
-		free(needed);
+		add_fold(n, f->subject, f);
 	}
 }
 
@@ -226,14 +223,9 @@ static void add_route(struct fa_solve *s, struct fa_node *n, const char *route, 
 	if (says(route, s->plan->choice.route))
 		return;
 	for (size_t i = 0; i < s->n_folds; i++) {
-		const struct fa_fold *f = &s->folds[i];
-		char *needed;
-
-		if (!says(f->kind, kind))
+		if (!says(s->folds[i].kind, kind))
 			continue;
-		needed = fa_strv_join(&f->needed, ", ");
-		fa_node_add_other(n, route, f->rule, needed, f->found);
-		free(needed);
+		add_fold(n, route, &s->folds[i]);
 		return;
 	}
 	fa_node_add_other(n, route, fa_solve_wished(s, FA_WISH_ROUTE) ? "asked_route" : "not_asked", "",
@@ -273,13 +265,14 @@ static void flags_node(struct fa_solve *s)
 		return;
 	archs = fa_strv_join(&b->archs, ";");
 	n = node(s, "flags", fa_strf("architectures %s, %d jobs, profile %s", archs, b->jobs, b->profile),
-	         fa_strf("%d units at most %s MiB each, %s MiB of memory, %s cores", b->units, or_unknown(V(MEMORY_NEEDED)),
-	                 or_unknown(V(MEMORY)), or_unknown(V(FACT_CORES))),
+	         b->units ? fa_strf("%d units at most %s MiB each, %s MiB of memory, %s cores", b->units,
+	                            or_unknown(V(MEMORY_NEEDED)), or_unknown(V(MEMORY)), or_unknown(V(FACT_CORES)))
+	                  : fa_strf("%s MiB of memory, %s cores", or_unknown(V(MEMORY)), or_unknown(V(FACT_CORES))),
 	         "profile");
 	if (s->found.toolkit.version)
 		fa_node_add_other(n, s->found.toolkit.version, s->found.toolkit.pip ? "toolkit_from_pip" : "toolkit", "",
 		                  s->found.toolkit.home ? s->found.toolkit.home : "brought by the plan");
-	add_refused(s, n, "toolkit", NULL);
+	add_refused(s, n, "toolkit");
 	free(archs);
 }
 

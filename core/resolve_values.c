@@ -157,9 +157,8 @@ static const char *driver_floor(const struct fa_solve *s, const struct fa_kb_cud
 }
 
 /* A forward-compatibility package shows as a CUDA of the driver that is not below that of torch: nothing is asked of the number. */
-static void set_driver_floor(struct fa_solve *s, const char *cuda)
+static void set_driver_floor(struct fa_solve *s, const char *cuda, const struct fa_kb_cuda *c)
 {
-	const struct fa_kb_cuda *c = cuda ? fa_kb_cuda(s->kb, cuda) : NULL;
 	const char *runs = V(FACT_DRIVER_CUDA);
 
 	V(TORCH_DRIVER) = c ? driver_floor(s, c) : NULL;
@@ -183,7 +182,7 @@ void fa_solve_set_torch(struct fa_solve *s, const struct fa_torch_option *t)
 	V(TORCH_CXX) = t->cxx;
 	V(TORCH_ABI) = t->abi;
 	V(KEPT) = yes(t->kept);
-	set_driver_floor(s, t->cuda);
+	set_driver_floor(s, t->cuda, t->cuda_row);
 }
 
 void fa_solve_set_release(struct fa_solve *s, const char *line, const char *version, const struct fa_kb_release *r)
@@ -264,7 +263,7 @@ void fa_solve_set_toolkit(struct fa_solve *s, const struct fa_toolkit_option *t)
 	                          : !strcmp(kind, "msvc")  ? c->msvc_below
 	                                                   : c->gcc_max;
 	if (fa_solve_wished(s, FA_WISH_RELAX) && t && t->version)
-		set_driver_floor(s, t->version);
+		set_driver_floor(s, t->version, c);
 }
 
 /* Least toolkit, of torch's CUDA major, that compiles for the architecture. */
@@ -300,5 +299,5 @@ void fa_solve_set_card(struct fa_solve *s, const struct fa_card *c)
 	V(CARD_FAMILY) = c && c->row ? c->row->family : NULL;
 	V(CARD_TRITON) = c ? yes(c->row && c->row->triton) : NULL;
 	V(COMPILE_ARCH) = c ? compile_arch(s, c) : NULL;
-	V(CARD_TOOLKIT) = c && c->row && c->row->compile ? card_toolkit(s, c->row->compile) : NULL;
+	V(CARD_TOOLKIT) = c && V(TOOLKIT) && c->row && c->row->compile ? card_toolkit(s, c->row->compile) : NULL;
 }

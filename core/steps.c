@@ -273,7 +273,9 @@ static void set_environment(struct fa_solve *s)
 	}
 	if (!wish && (!active || !*active) && fa_facts_has(s->facts, FA_FACT_TORCH) && python && *python == '/')
 		active = prefix = prefix_of(python);
-	if (!wish && active && *active && !fa_solve_wished(s, FA_WISH_PYTHON))
+	if (!wish && (!active || !*active) && fa_facts_has(s->facts, FA_FACT_TORCH) && !fa_solve_wished(s, FA_WISH_PYTHON))
+		environment_is(s, "adopt", NULL, NULL, fa_strdup("Adopt the environment that holds torch"));
+	else if (!wish && active && *active && !fa_solve_wished(s, FA_WISH_PYTHON))
 		environment_is(s, "adopt", NULL, active, fa_strf("Adopt the environment %s", active));
 	else
 		environment_is(s, "managed", wish ? wish : "default", NULL,

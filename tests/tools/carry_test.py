@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Tests of tools/carry.py that need no data folder: the tables that are there keep the shape that the script writes."""
+import importlib.util
+import json
+import os
+import sys
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SPEC = importlib.util.spec_from_file_location("carry", os.path.join(TOP, "tools", "carry.py"))
+carry = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(carry)
+
+
+def table(name):
+    with open(os.path.join(TOP, "matrix", name + ".json"), encoding="utf-8") as f:
+        return json.load(f)
+
+
+class Carry(unittest.TestCase):
+    def test_versions_are_ordered(self):
+        order = ["2.6.0", "2.8.3", "2.8.3.post1", "2.8.3.post2", "2.10.0"]
+        self.assertEqual(sorted(reversed(order), key=carry.key), order)
+
+    def test_architectures_lose_their_dots(self):
+        self.assertEqual(carry.sm(["8.0", "12.0"]), "80 120")
+        self.assertIsNone(carry.sm(None))
+
+    def test_backward_limits_are_read_from_their_texts(self):
+        self.assertEqual(carry.backward_limit("head dim > 192 only on 8.0 and 9.0"), {"above": 192, "dropout_only": False})
+        self.assertTrue(carry.backward_limit("head dim > 192 with dropout only on 8.0 and 9.0")["dropout_only"])
+        self.assertIsNone(carry.backward_limit("no host-side check"))
+
+    def test_a_file_named_false_that_is_true_keeps_both(self):
+        build = {"torch": "2.6.0", "cu": "cu12", "py": ["cp39", "cp37"], "abi": ["FALSE", "TRUE"], "sass": ["80"], "abi_false_is_really": "TRUE"}
+        self.assertEqual(carry.official_build(build), ["2.6", "cu12", "39", "fT", "80"])
+
+    def test_a_nightly_is_marked(self):
+        build = {"torch": "2.6.0.dev20241001", "cu": "cu12", "py": ["cp39"], "abi": ["TRUE"], "sass": ["80"]}
+        self.assertEqual(carry.official_build(build)[3], "Tn")
+
+    def test_every_table_is_dated_and_sourced(self):
+        for name in carry.TABLES:
+            t = table(name)
+            self.assertEqual(t["schema"], carry.SCHEMA)
+            self.assertRegex(t["checked"], r"^\d{4}-\d\d-\d\d$")
+            self.assertTrue(t["sources"])
+            self.assertTrue(all(isinstance(r, list) or r.get("source") for r in t["rows"]), name)
+
+    def test_rules_that_public_knowledge_gets_wrong(self):
+        official = {r["version"]: r for r in table("wheels/official")["rows"] if r["source"] == "release workflow"}
+        torch26 = [b for b in official["2.8.3"]["builds"] if b[0] == "2.6"]
+        self.assertEqual(torch26[0][3], "fT")
+        self.assertEqual(official["2.8.1"]["driver"], "550")
+        self.assertEqual(official["2.8.3"]["glibc"], "2.32")
+        self.assertNotIn("2.7.4", official)
+        archs = {r["arch"]: r for r in table("archs")["rows"]}
+        self.assertEqual((archs["86"]["compile"], archs["89"]["compile"], archs["87"]["compile"]), ("80", "80", "87"))
+        releases = {r["version"]: r for r in table("flash-attn")["rows"] if r["line"] == "fa2"}
+        self.assertEqual(releases["2.8.3"]["torch"], "2.2")
+
+
+if __name__ == "__main__":
+    sys.exit(0 if unittest.main(exit=False, verbosity=0).result.wasSuccessful() else 1)
