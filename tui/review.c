@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROW_ACTION, ROW_STEP, ROW_DETAIL };
+enum { ROW_ACTION, ROW_STEP, ROW_DETAIL, ROW_WARNING };
 enum { ANEW_MS = 200 };  /* an Enter that follows faster is held down, or typed ahead: it starts nothing */
 enum { FOOT_LINES = 7 }; /* totals and command, with the blanks around them; its last line may take the blank above the hint */
 
@@ -40,6 +40,8 @@ static void review_rows(struct tui_rows *out, const struct tui_model *m)
 			tui_rows_add(out, ROW_DETAIL, (int)i, (int)k, true);
 		fa_strv_release(&lines);
 	}
+	for (size_t i = 0; p && i < p->n_warnings; i++)
+		tui_rows_add(out, ROW_WARNING, (int)i, 0, true);
 }
 
 static void put_minutes(struct tui_grid *g, int at, int end, int seconds)
@@ -73,6 +75,9 @@ static void draw_row(struct tui_grid *g, const struct tui_model *m, const struct
 	if (r->kind == ROW_ACTION) {
 		tui_put_sign(g, at, 3, TUI_SIGN_FAIL);
 		tui_putf(g, at, 5, tui_width(m), TUI_TEXT, "first: %s", m->plan->actions[r->index].text);
+	} else if (r->kind == ROW_WARNING) {
+		tui_put_sign(g, at, 3, TUI_SIGN_WARN);
+		tui_put_name(g, at, 5, tui_width(m), TUI_TEXT, m->plan->warnings[r->index].text);
 	} else if (r->kind == ROW_STEP) {
 		draw_step(g, m, r->index, at);
 	} else {
@@ -240,6 +245,8 @@ static void review_hint(char *out, size_t size, const struct tui_model *m, const
 {
 	if (at && at->kind == ROW_ACTION && m->plan->actions[at->index].command)
 		snprintf(out, size, "Command: %s", m->plan->actions[at->index].command);
+	else if (at && at->kind == ROW_WARNING)
+		snprintf(out, size, "%s", m->plan->warnings[at->index].text);
 	else if (m->start.foreign)
 		snprintf(out, size, "The plan is for another machine: nothing is started here. Run the command there.");
 	else
@@ -248,7 +255,7 @@ static void review_hint(char *out, size_t size, const struct tui_model *m, const
 
 static void review_pane(struct fa_strv *out, const struct tui_model *m, const struct tui_row *at)
 {
-	if (!at || at->kind == ROW_ACTION || !m->plan)
+	if (!at || (at->kind != ROW_STEP && at->kind != ROW_DETAIL))
 		return;
 	fa_strv_pushf(out, "Step %d: %s", at->index + 1, fa_step_word(m->plan->steps[at->index].kind));
 	detail_lines(out, &m->plan->steps[at->index]);
@@ -275,7 +282,7 @@ static void start(struct tui_model *m)
 static void toggle(struct tui_model *m, const struct tui_row *at, int way)
 {
 	char name[32];
-	if (!at || at->kind == ROW_ACTION)
+	if (!at || (at->kind != ROW_STEP && at->kind != ROW_DETAIL))
 		return;
 	step_name(name, at->index);
 	bool open = way ? way > 0 : !tui_open(m, name);

@@ -6,7 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROW_ACTION, ROW_NEAREST, ROW_NODE, ROW_HEAD, ROW_OTHER, ROW_SAME, ROW_REFUSED, ROW_REFUSAL, ROW_BLANK, ROW_WARNING };
+enum {
+	ROW_ACTION,
+	ROW_NEAREST,
+	ROW_NODE,
+	ROW_HEAD,
+	ROW_OTHER,
+	ROW_SAME,
+	ROW_REFUSED,
+	ROW_REFUSAL,
+	ROW_SERVED,
+	ROW_BLANK,
+	ROW_WARNING
+};
 enum { FOLD_FROM = 3 }; /* this many equal refusals after the first one fold into a line */
 
 static const char REFUSED[] = "tree/refused"; /* names of folds that are no question */
@@ -81,6 +93,8 @@ static void tree_rows(struct tui_rows *out, const struct tui_model *m)
 		if (p->tree[i].question && tui_open(m, p->tree[i].question) && p->tree[i].n_others)
 			other_rows(out, m, (int)i);
 	}
+	for (size_t i = 0; i < p->n_per_gpu; i++)
+		tui_rows_add(out, ROW_SERVED, (int)i, 0, true);
 	if (p->n_rejected) {
 		tui_rows_add(out, ROW_REFUSED, -1, 0, true);
 		if (tui_open(m, REFUSED))
@@ -172,6 +186,14 @@ static void draw_nearest(struct tui_grid *g, const struct tui_model *m, const st
 	free(words);
 }
 
+/* One of several unlike cards: what serves it. */
+static void draw_served(struct tui_grid *g, const struct tui_model *m, const struct fa_served *s, int at)
+{
+	tui_putf(g, at, 5, 22, TUI_TEXT, "Card %d, %s", s->index, s->arch ? s->arch : "?");
+	tui_put_name(g, at, 23, 38, TUI_TEXT, s->served_by);
+	tui_put_name(g, at, 39, tui_width(m), TUI_TEXT, s->because);
+}
+
 static void draw_row(struct tui_grid *g, const struct tui_model *m, const struct tui_row *r, int at)
 {
 	const struct fa_plan *p = m->plan;
@@ -190,6 +212,7 @@ static void draw_row(struct tui_grid *g, const struct tui_model *m, const struct
 		draw_other(g, m, &o, at);
 		break;
 	case ROW_SAME: draw_same(g, m, r, at); break;
+	case ROW_SERVED: draw_served(g, m, &p->per_gpu[r->index], at); break;
 	case ROW_REFUSED:
 		tui_put_sign(g, at, 3, tui_open(m, REFUSED) ? TUI_SIGN_OPEN : TUI_SIGN_CLOSED);
 		tui_put(g, at, 5, 22, TUI_TEXT, "Refused");
@@ -267,6 +290,10 @@ static void tree_hint(char *out, size_t size, const struct tui_model *m, const s
 		const struct fa_warning *w = &p->warnings[at->index];
 		snprintf(out, size, "%s%s%s%s", w->text, w->source ? " (" : "", w->source ? w->source : "",
 		         w->source ? ")" : "");
+	} else if (at->kind == ROW_SERVED) {
+		const struct fa_served *s = &p->per_gpu[at->index];
+		snprintf(out, size, "Card %d: %s, because %s.", s->index, s->served_by,
+		         s->because ? s->because : "nothing else serves it");
 	} else if (at->kind == ROW_NEAREST) {
 		snprintf(out, size, "Space asks for this instead and plans again.");
 	}
