@@ -153,11 +153,11 @@ void fa_detect(struct fa_facts *out, const struct fa_sys *sys, const char *env)
 	fa_detect_tools_begin(&p);
 	fa_detect_system(&p);
 	fa_detect_memory(&p);
+	fa_detect_nvidia(&p); /* may start nvidia-smi, so before those that only wait */
 	fa_detect_tools(&p);
 	fa_detect_toolkits(&p);
 	fa_detect_python(&p);
 	fa_detect_own_tools(&p);
-	fa_detect_nvidia(&p);
 	fa_detect_amd(&p);
 	detect_variables(&p);
 	fa_target_release(&p.target);

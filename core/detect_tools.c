@@ -152,13 +152,16 @@ void fa_detect_own_tools(struct fa_probe *p)
 {
 	for (size_t i = 0; i < sizeof(tools) / sizeof(*tools); i++) {
 		struct command c;
+		char *path;
 
 		if (p->out->v[tools[i].fact].known)
 			continue;
+		path = p->sys->find(p->sys->ctx, tools[i].program);
 		if (tool_command(&c, p, tools[i].program, true))
 			fa_probe_tool(p, tools[i].tool, words(&c));
-		else
+		else if (!path)
 			fa_probe_none(p, tools[i].fact, "find", tools[i].program, "PATH");
 		fa_strv_release(&c.argv);
+		free(path);
 	}
 }

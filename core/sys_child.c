@@ -130,7 +130,7 @@ static void read_streams(struct fa_child *c)
 
 	while (p[0].fd >= 0 || p[1].fd >= 0) {
 		int64_t left = c->deadline_ms - now_ms();
-		int n = left > 0 ? poll(p, 2, (int)left) : 0;
+		int n = poll(p, 2, left > 0 ? (int)left : 0); /* late for us is not late for it: what it said is taken */
 
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -114,6 +114,26 @@ static void a_run_begun_early_gives_its_answer_once(void **state)
 	fa_sys_close(&sys);
 }
 
+static void an_answer_that_came_in_time_is_taken_though_it_is_asked_for_late(void **state)
+{
+	const char *const quick[] = { "sh", "-c", "echo quick", NULL }, *const slow[] = { "sh", "-c", "sleep 30", NULL };
+	struct fa_command_result r;
+	struct fa_sys sys;
+
+	(void)state;
+	fa_sys_real(&sys);
+	sys.begin_run(sys.ctx, quick, 300);
+	sys.begin_run(sys.ctx, slow, 400);
+	sys.run(sys.ctx, slow, 400, &r); /* takes all the time that the other had */
+	assert_int_equal(r.result, FA_SYS_TIMED_OUT);
+	fa_command_result_release(&r);
+	sys.run(sys.ctx, quick, 300, &r);
+	assert_int_equal(r.result, FA_SYS_DONE);
+	assert_string_equal(fa_buf_str(&r.out), "quick\n");
+	fa_command_result_release(&r);
+	fa_sys_close(&sys);
+}
+
 static void questions_are_answered_and_unknown_ones_are_not_there(void **state)
 {
 	struct fa_buf b = FA_BUF_INIT;
@@ -204,6 +224,7 @@ int main(void)
 		cmocka_unit_test(a_command_that_is_not_there_is_not_a_failure_of_it),
 		cmocka_unit_test(endless_output_is_cut_and_the_command_ends),
 		cmocka_unit_test(a_run_begun_early_gives_its_answer_once),
+		cmocka_unit_test(an_answer_that_came_in_time_is_taken_though_it_is_asked_for_late),
 		cmocka_unit_test(questions_are_answered_and_unknown_ones_are_not_there),
 		cmocka_unit_test(files_folders_and_space_are_seen_as_they_are),
 		cmocka_unit_test(a_recording_cannot_lead_out_of_its_folder),
