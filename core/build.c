@@ -582,6 +582,7 @@ int fa_build_wheel(char **wheel_out, const struct fa_build_opts *opts, const str
 	if (fa_file_mkdirs(b.root, err) < 0 || (opts->log_dir && fa_file_mkdirs(opts->log_dir, err) < 0) ||
 	    (lock = lock_source(&b, err)) < 0 || set_up_gate(&b, err) < 0)
 		goto done;
+	unlink(b.log); /* of an earlier try: its errors are not ours */
 	load_expected(&b);
 	if (write_job(&b, job, err) < 0 || run(&b, job, err) < 0)
 		goto done;
