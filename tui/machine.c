@@ -41,32 +41,49 @@ static bool card_equals(const struct fa_gpu *a, const struct fa_gpu *b)
 	return tui_same(a->name, b->name) && tui_same(a->arch, b->arch) && a->memory_mib == b->memory_mib;
 }
 
+/* Cards equal to the one at i, that one too, as far as they follow it. */
+static size_t equal_cards(const struct fa_facts *f, size_t i)
+{
+	size_t n = 1;
+	while (i + n < f->n_gpus && card_equals(&f->gpus[i], &f->gpus[i + n]))
+		n++;
+	return n;
+}
+
+static bool unlike_cards(const struct fa_facts *f)
+{
+	return f->n_gpus && equal_cards(f, 0) < f->n_gpus;
+}
+
+static void describe_card(struct fa_buf *out, const struct fa_gpu *g)
+{
+	char number[32];
+	fa_buf_adds(out, g->name ? g->name : "a card");
+	if (g->arch)
+		fa_buf_addf(out, ", %s%s", g->arch[0] >= '0' && g->arch[0] <= '9' ? "sm_" : "", g->arch);
+	if (g->memory_mib >= 0)
+		fa_buf_addf(out, ", %s MiB", tui_thousands(number, g->memory_mib));
+	else
+		fa_buf_adds(out, ", memory not known");
+}
+
+/* Unlike cards have rows of their own below. */
 static void say_gpus(struct shown *out, const struct fa_facts *f)
 {
 	struct fa_buf b = FA_BUF_INIT;
-	char number[32];
-	if (!f->gpus_known)
+	if (!f->gpus_known) {
 		say(out, TUI_SIGN_UNKNOWN, "not known");
-	else if (!f->n_gpus)
+	} else if (!f->n_gpus) {
 		say(out, TUI_SIGN_ABSENT, "none found");
-	for (size_t i = 0, n; f->gpus_known && i < f->n_gpus; i += n) {
-		const struct fa_gpu *g = &f->gpus[i];
-		for (n = 1; i + n < f->n_gpus && card_equals(g, &f->gpus[i + n]); n++)
-			;
-		if (i)
-			fa_buf_adds(&b, "; ");
-		if (n > 1)
-			fa_buf_addf(&b, "%zu x ", n);
-		fa_buf_adds(&b, g->name ? g->name : "a card");
-		if (g->arch)
-			fa_buf_addf(&b, ", %s%s", g->arch[0] >= '0' && g->arch[0] <= '9' ? "sm_" : "", g->arch);
-		if (g->memory_mib >= 0)
-			fa_buf_addf(&b, ", %s MiB", tui_thousands(number, g->memory_mib));
-		else
-			fa_buf_adds(&b, ", memory not known");
-	}
-	if (b.len)
+	} else {
+		if (unlike_cards(f))
+			fa_buf_addf(&b, "%zu cards, not all alike", f->n_gpus);
+		else if (f->n_gpus > 1)
+			fa_buf_addf(&b, "%zu x ", f->n_gpus);
+		if (!unlike_cards(f))
+			describe_card(&b, &f->gpus[0]);
 		say(out, TUI_SIGN_OK, fa_buf_str(&b));
+	}
 	fa_buf_release(&b);
 	if (f->gpus_origin)
 		snprintf(out->origin, sizeof out->origin, "%s", f->gpus_origin);
@@ -336,7 +353,7 @@ static void short_origin(char *out, size_t size, const char *origin)
 
 /* ---- rows */
 
-enum { ROW_FACT, ROW_BLANK, ROW_DETAIL, ROW_FOLD, ROW_TROUBLE };
+enum { ROW_FACT, ROW_CARD, ROW_BLANK, ROW_DETAIL, ROW_FOLD, ROW_TROUBLE };
 
 static bool folded(const struct tui_model *m)
 {
@@ -345,6 +362,8 @@ static bool folded(const struct tui_model *m)
 
 static void add_details(struct tui_rows *out, const struct tui_model *m, int row)
 {
+	for (size_t i = 0; row == 0 && unlike_cards(m->facts) && i < m->facts->n_gpus; i += equal_cards(m->facts, i))
+		tui_rows_add(out, ROW_CARD, row, (int)i, false);
 	if (!tui_open(m, table[row].name))
 		return;
 	for (int i = 0; i < MAX_FACTS && table[row].facts[i]; i++)
@@ -400,6 +419,21 @@ static void draw_detail(struct tui_grid *g, const struct tui_model *m, const str
 	free(list);
 }
 
+static void draw_card(struct tui_grid *g, const struct tui_model *m, size_t i, int at)
+{
+	struct fa_buf text = FA_BUF_INIT;
+	size_t n = equal_cards(m->facts, i);
+	if (n > 1)
+		fa_buf_addf(&text, "%zu x ", n);
+	describe_card(&text, &m->facts->gpus[i]);
+	if (n > 1)
+		tui_putf(g, at, 7, 19, TUI_TEXT, "cards %d-%d", m->facts->gpus[i].index, m->facts->gpus[i + n - 1].index);
+	else
+		tui_putf(g, at, 7, 19, TUI_TEXT, "card %d", m->facts->gpus[i].index);
+	tui_put_name(g, at, 20, tui_width(m), TUI_TEXT, fa_buf_str(&text));
+	fa_buf_release(&text);
+}
+
 static void draw_row(struct tui_grid *g, const struct tui_model *m, const struct tui_row *r, int at)
 {
 	char origin[128];
@@ -411,6 +445,8 @@ static void draw_row(struct tui_grid *g, const struct tui_model *m, const struct
 		tui_put(g, at, 5, 19, TUI_TEXT, table[r->index].name);
 		tui_put_name(g, at, 20, from - 1, TUI_TEXT, s.text);
 		tui_put_name(g, at, from, tui_width(m), TUI_TEXT, origin);
+	} else if (r->kind == ROW_CARD) {
+		draw_card(g, m, (size_t)r->sub, at);
 	} else if (r->kind == ROW_DETAIL) {
 		draw_detail(g, m, r, at);
 	} else if (r->kind == ROW_TROUBLE) {

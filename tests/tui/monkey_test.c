@@ -117,9 +117,9 @@ static void look(struct scene *s, struct tui_grid *g)
 
 static void a_monkey_breaks_nothing(void **unused)
 {
-	static const char *const files[] = { "source.json", "ready.json",   "wheel.json",
-		                             "action.json", "actions.json", "impossible.json" };
-	static const char *const facts[] = { "h200.json", "broken.json", "rtx3090.json", "chinese.json" };
+	static const char *const files[] = { "source.json",  "ready.json",       "wheel.json", "action.json",
+		                             "actions.json", "unlike_plan.json", "lines.json", "impossible.json" };
+	static const char *const facts[] = { "h200.json", "broken.json", "rtx3090.json", "chinese.json", "unlike.json" };
 	enum { N = sizeof files / sizeof *files };
 	const char *turns = getenv("MONKEY"), *seed = getenv("MONKEY_SEED");
 	struct tui_grid g = TUI_GRID_INIT;
@@ -136,7 +136,7 @@ static void a_monkey_breaks_nothing(void **unused)
 	for (long i = 0, n = turns ? atol(turns) : 20000; i < n; i++) {
 		tui_model_tick(&s.m, i * 37);
 		if (i % 1000 == 999)
-			scene_facts(&s, facts[chance(4)]);
+			scene_facts(&s, facts[chance(5)]);
 		if (chance(3))
 			press(&s);
 		else if (chance(40))
