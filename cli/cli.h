@@ -79,6 +79,7 @@ int cli_matrix(const struct cli *c, int *status, struct fa_err *err);
 int cli_plan(const struct cli *c, int *status, struct fa_err *err);
 int cli_install(const struct cli *c, int *status, struct fa_err *err);
 int cli_verify(const struct cli *c, int *status, struct fa_err *err);
+int cli_inspect(const struct cli *c, int *status, struct fa_err *err);
 int cli_report(const struct cli *c, int *status, struct fa_err *err);
 int cli_diagnose(const struct cli *c, int *status, struct fa_err *err);
 int cli_start(const struct cli *c, int *status, struct fa_err *err);

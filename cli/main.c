@@ -48,6 +48,7 @@ static int dispatch(const struct cli *c, int *status, struct fa_err *err)
 	case CLI_MATRIX: return cli_matrix(c, status, err);
 	case CLI_INSTALL: return cli_install(c, status, err);
 	case CLI_VERIFY: return cli_verify(c, status, err);
+	case CLI_INSPECT: return cli_inspect(c, status, err);
 	case CLI_REPORT: return cli_report(c, status, err);
 	case CLI_DIAGNOSE: return cli_diagnose(c, status, err);
 	case CLI_PLAN: return cli_plan(c, status, err);

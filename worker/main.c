@@ -1,10 +1,22 @@
 /* fainstall-worker: what downloads, clones, unpacks, builds and installs. Started by fainstall with a job on stdin; called
  * under the name "nvcc" or "c++" it is the compiler gate. */
+#include "archive.h"
 #include "gate.h"
 #include "job.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* `fainstall-worker unpack WHEEL FOLDER`, for inspect: libarchive stays out of the main program. */
+static int unpack(const char *wheel, const char *folder)
+{
+	struct fa_err err = FA_ERR_INIT;
+
+	if (fa_archive_unpack(wheel, folder, 0, (int64_t)16 << 30, NULL, &err) == 0)
+		return 0;
+	fprintf(stderr, "%s\n", err.text);
+	return (int)err.status;
+}
 
 int main(int argc, char **argv)
 {
@@ -12,6 +24,8 @@ int main(int argc, char **argv)
 
 	if (!strcmp(name, "nvcc") || !strcmp(name, "c++"))
 		return fa_gate_main(argc, argv);
+	if (argc == 4 && !strcmp(argv[1], "unpack"))
+		return unpack(argv[2], argv[3]);
 	if (argc > 1) {
 		fprintf(stderr, "fainstall-worker is started by fainstall\nrun fainstall --help\n");
 		return 2;
