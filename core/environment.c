@@ -389,6 +389,31 @@ static int next_generation(const char *root)
 	return last + 1;
 }
 
+/* What came with the environment itself. */
+static bool is_bootstrap(const char *name)
+{
+	return !strcmp(name, "pip") || !strcmp(name, "setuptools") || !strcmp(name, "wheel");
+}
+
+/* The generation in use: what is in it that its lock does not name was added by the user. */
+static void find_added(struct fa_environment *e, struct fa_child_context *c)
+{
+	struct fa_environment old = FA_ENVIRONMENT_INIT;
+	struct fa_lock l = FA_LOCK_INIT;
+	char *lock;
+
+	old.path = fa_path_join(e->root, "current");
+	old.python = inside(&old, "bin/python");
+	lock = inside(&old, "fainstall/requirements.lock");
+	if (fa_file_exists(lock) && fa_lock_read(&l, lock, NULL) == 0 && fa_environment_look(&old, c, NULL) == 0)
+		for (size_t i = 0; i < old.n_dists; i++)
+			if (!is_bootstrap(old.dists[i].name) && !fa_lock_package(&l, old.dists[i].name) && old.dists[i].version)
+				fa_strv_pushf(&e->added, "%s==%s", old.dists[i].name, old.dists[i].version);
+	fa_lock_release(&l);
+	fa_environment_release(&old);
+	free(lock);
+}
+
 static int open_managed(struct fa_environment *e, const struct fa_json *args, const struct fa_facts *facts,
                         struct fa_child_context *c, struct fa_err *err)
 {
@@ -400,6 +425,7 @@ static int open_managed(struct fa_environment *e, const struct fa_json *args, co
 	if (fa_file_mkdirs(e->root, err) < 0 || hold(e, e->root, err) < 0)
 		return -1;
 	e->path = fa_strf("%s/gen-%d", e->root, next_generation(e->root));
+	find_added(e, c);
 	return make_fresh(e, args, facts, c, err);
 }
 
@@ -507,6 +533,7 @@ void fa_environment_release(struct fa_environment *e)
 		close(e->lock_fd);
 	forget_dists(e);
 	fa_strv_release(&e->made);
+	fa_strv_release(&e->added);
 	free(e->root);
 	free(e->path);
 	free(e->python);

@@ -33,8 +33,9 @@ struct fa_environment {
 	int lock_fd;   /* held while it is changed; -1 none */
 	struct fa_distribution *dists;
 	size_t n_dists;
-	struct fa_strv made; /* adopted: names that this run installed */
-	char *pip_settings;  /* what `pip config list` says; NULL: not asked yet */
+	struct fa_strv added; /* MANAGED: "name==version" that the user put into the generation in use, beyond its lock */
+	struct fa_strv made;  /* adopted: names that this run installed */
+	char *pip_settings;   /* what `pip config list` says; NULL: not asked yet */
 	bool open;
 };
 

@@ -55,6 +55,9 @@ int fa_pin_installed(struct fa_run *run, const struct fa_strv *requirements, con
 void fa_run_need_glibc(struct fa_run *run, const char *version);
 void fa_run_need_of_file(struct fa_run *run, const char *name);
 
+/* What the user had added to the generation in use is to be installed too, outside the lock; what cannot is named. */
+int fa_bring_added(struct fa_run *run, struct fa_err *err);
+
 /* The sentence of STEP_END. */
 void fa_run_say(struct fa_run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void fa_run_skip(struct fa_run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

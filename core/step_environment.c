@@ -285,6 +285,8 @@ int fa_step_pin(struct fa_run *run, const struct fa_json *args, struct fa_err *e
 			fa_run_say(run, "%zu packages pinned, %zu to install", run->lock->n_packages, run->changes.n_packages);
 	}
 	if (rc == 0)
+		rc = fa_bring_added(run, err);
+	if (rc == 0)
 		rc = fa_run_find_wheel(run, err);
 	if (rc == 0)
 		rc = pin_tools(run, args, err);

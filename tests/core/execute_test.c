@@ -448,6 +448,37 @@ static void a_folder_that_is_no_environment_is_refused(void **state)
 	finish(&r, false);
 }
 
+static void a_new_generation_brings_what_the_user_had_added(void **state)
+{
+	char *site = fa_path_join(home, "data/fainstall/envs/t/gen-1/lib/site"), *command;
+	struct fa_buf text = FA_BUF_INIT;
+	struct fa_lock l;
+	struct run r;
+
+	(void)state;
+	prepare(&r);
+	must(&r);
+	fa_lock_print(&text, &r.lock);
+	assert_int_equal(fa_lock_parse(&l, text.data, text.len, "lock", NULL), 0);
+	command = fa_strf("%s/data/fainstall/envs/t/gen-1/fainstall/requirements.lock", home);
+	assert_int_equal(fa_file_write(command, text.data, text.len, NULL), 0); /* as the worker leaves it there */
+	free(command);
+	finish(&r, true);
+	command = fa_strf("mkdir %s/user_thing-1.0.dist-info", site);
+	assert_int_equal(system(command), 0);
+	prepare(&r);
+	r.opts.lock = &l;
+	must(&r);
+	assert_true(said("1 packages that you had added are brought along"));
+	assert_true(there("data/fainstall/envs/t/gen-2/lib/site/user_thing-1.0.dist-info"));
+	assert_null(fa_lock_package(&r.lock, "user-thing"));
+	finish(&r, true);
+	fa_buf_release(&text);
+	fa_lock_release(&l);
+	free(command);
+	free(site);
+}
+
 /* ---- adopted environments */
 
 /* An environment with torch and an older flash-attn. The caller's. */
@@ -585,6 +616,7 @@ int main(void)
 		T(a_python_without_venv_names_the_package),
 		T(a_plan_larger_than_the_disk_is_refused_first),
 		T(a_folder_that_is_no_environment_is_refused),
+		T(a_new_generation_brings_what_the_user_had_added),
 		T(the_old_flash_attn_comes_back_when_the_new_one_fails),
 		T(a_run_that_was_killed_is_undone_by_the_next),
 		T(torch_of_an_adopted_environment_is_not_replaced),
