@@ -127,6 +127,16 @@ static int inspect_binary(struct fa_inspect *i, const char *so, const struct fa_
 
 /* ---- a wheel */
 
+/* cp39 with the stable ABI serves 3.9 and later; py3 serves every 3. */
+static bool serves_python(const char *python, const char *tag, const char *abi)
+{
+	if (!strncmp(python, "py3", 3) || !strncmp(python, "py2.py3", 7))
+		return true;
+	if (!strcmp(tag, "abi3") && !strncmp(python, "cp3", 3) && !strncmp(abi, "cp3", 3))
+		return atoi(python + 3) <= atoi(abi + 3);
+	return !strcmp(python, abi);
+}
+
 /* The tags at the end of NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl. */
 static void judge_name(struct fa_inspect *i, const char *wheel, const struct fa_facts *f)
 {
@@ -137,13 +147,10 @@ static void judge_name(struct fa_inspect *i, const char *wheel, const struct fa_
 	fa_strv_split(&parts, stem, "-");
 	if (parts.n >= 5) {
 		const char *python = parts.v[parts.n - 3], *tag = parts.v[parts.n - 2], *platform = parts.v[parts.n - 1];
-		bool any = !strncmp(python, "py3", 3) || !strcmp(tag, "abi3");
 		bool here = !strcmp(platform, "any") || (machine && strstr(platform, machine));
 
 		add_row(i, "Python", fa_strdup(python), fa_strdup(abi ? abi : "unknown"),
-		        any   ? FA_INSPECT_FITS
-		        : abi ? judged(!strcmp(python, abi))
-		              : FA_INSPECT_UNKNOWN);
+		        abi ? judged(serves_python(python, tag, abi)) : FA_INSPECT_UNKNOWN);
 		add_row(i, "Platform", fa_strdup(platform), fa_strdup(machine ? machine : "unknown"),
 		        here || machine ? judged(here) : FA_INSPECT_UNKNOWN);
 	} else {
