@@ -117,7 +117,7 @@ const struct fa_kb_rule *fa_solve_broken(struct fa_solve *s, enum fa_rule_on on,
 const struct fa_kb_rule *fa_solve_broken_cards(struct fa_solve *s, const enum fa_rule_on *on, size_t n, struct fa_verdict *why);
 void fa_solve_refuse(struct fa_solve *s, const char *kind, const char *subject, const char *name, const char *rule,
                      const char *needed, const char *found);
-bool fa_solve_named_enough(const struct fa_solve *s, const char *kind, const char *subject, const char *rule);
+bool fa_solve_named_enough(const struct fa_solve *s, const char *kind, const char *subject, const char *rule, size_t enough);
 char *fa_fold_list(const struct fa_strv *list); /* sorted and joined; the caller's */
 void fa_solve_account(struct fa_solve *s);      /* refusals into the plan */
 

@@ -111,11 +111,11 @@ static struct fa_fold *fold_of(struct fa_solve *s, const char *kind, const char 
 }
 
 /* Are there names enough in that row? Then the next one need not be worked out. */
-bool fa_solve_named_enough(const struct fa_solve *s, const char *kind, const char *subject, const char *rule)
+bool fa_solve_named_enough(const struct fa_solve *s, const char *kind, const char *subject, const char *rule, size_t enough)
 {
 	for (size_t i = s->n_folds; i-- > 0;)
 		if (s->folds[i].rule == rule && s->folds[i].kind == kind && !strcmp(s->folds[i].subject, subject))
-			return s->folds[i].names.n >= NAMES_KEPT;
+			return s->folds[i].names.n >= enough;
 	return false;
 }
 
@@ -149,7 +149,7 @@ static char *candidate_of(const struct fa_fold *f)
 	if ((size_t)f->count > f->names.n && f->names.n)
 		fa_buf_addf(&b, " and %d more", f->count - (int)f->names.n);
 	else if (!f->names.n && f->count > 1)
-		fa_buf_addf(&b, " (%d files)", f->count);
+		fa_buf_addf(&b, " (%d whl files)", f->count);
 	return fa_buf_detach(&b);
 }
 

@@ -94,8 +94,9 @@ static void refuse_file(struct fa_solve *s, const struct fa_kb_file *f, const ch
 	if (s->quiet)
 		return;
 	subject = file_subject(f);
-	name = other_torch || !s->v[FA_NAME_PYTHON_TAG] ? fa_strdup("whl")
-	                                                : fa_kb_file_name(s->kb, f, s->v[FA_NAME_PYTHON_TAG]);
+	name = !s->v[FA_NAME_PYTHON_TAG] || fa_solve_named_enough(s, "wheel", subject, rule, other_torch ? 1 : 3)
+	               ? NULL
+	               : fa_kb_file_name(s->kb, f, s->v[FA_NAME_PYTHON_TAG]);
 	fa_solve_refuse(s, "wheel", subject, name, rule, why->needed, why->found);
 	free(subject);
 	free(name);

@@ -85,12 +85,23 @@ static bool is_release(const char *torch)
 	return !letters && !vendor;
 }
 
-static const char *installed_abi(const struct fa_solve *s, const struct fa_kb_build *build)
+/* Whoever built it: all builds of that torch have the new ABI. */
+static bool has_new_abi_only(const struct fa_kb_torch *row)
+{
+	for (size_t i = 0; i < row->n_builds; i++)
+		if (row->builds[i].cuda && (!row->builds[i].abi || strcmp(row->builds[i].abi, "new") != 0))
+			return false;
+	return true;
+}
+
+static const char *installed_abi(const struct fa_solve *s, const struct fa_kb_torch *row, const struct fa_kb_build *build)
 {
 	const char *fact = s->v[FA_NAME_FACT_TORCH_CXX11ABI], *platform = s->v[FA_NAME_PLATFORM];
 
 	if (fact)
 		return !strcmp(fact, "yes") ? "new" : "old";
+	if (!build && row && has_new_abi_only(row))
+		return "new";
 	return build && platform && !strcmp(platform, "linux-x86_64") ? build->abi : NULL;
 }
 
@@ -127,7 +138,7 @@ static void take_installed(struct fa_solve *s, const char *torch)
 	t->major = t->cuda ? fa_solve_keep_text(s, fa_version_head(t->cuda, 1)) : NULL;
 	t->rocm = t->word && !strncmp(t->word, "rocm", 4) ? t->word + 4 : NULL;
 	t->vendor = t->cuda ? "nvidia" : t->rocm ? "amd" : t->word && !strcmp(t->word, "cpu") ? "none" : NULL;
-	t->abi = installed_abi(s, t->build);
+	t->abi = installed_abi(s, t->row, t->build);
 	t->codes = codes && *codes ? codes : codes_for(s, t->build);
 	t->cxx = headers_of(s, t->version);
 }

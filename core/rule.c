@@ -233,6 +233,8 @@ static void explain(struct fa_verdict *why, const struct fa_term *t, enum fa_tru
 
 	why->truth = truth;
 	why->fact = t->fact;
+	if (t->op == NE && b && !*b)
+		b = "nothing";
 	snprintf(why->needed, sizeof(why->needed), "%s%s%s", bare ? "" : op_word(t->op), bare || !b ? "" : " ", b ? b : "");
 	snprintf(why->found, sizeof(why->found), "%s", !a ? "unknown" : *a ? a : "none");
 }
