@@ -16,7 +16,8 @@ struct fa_build_opts {
 	const char *wheel_dir; /* the wheel ends here */
 	const char *log_dir;
 	const struct fa_plan_build *build;
-	const char *version;        /* flash-attn version; the local label of a profile is added */
+	bool relax_cuda;     /* a toolkit of another CUDA major than torch's is wanted; cudart is then linked statically */
+	const char *version; /* flash-attn version; the local label of a profile is added */
 	const volatile int *cancel; /* FA_BUILD_DRAIN: nothing new starts, the running units finish; another value: stop now */
 };
 

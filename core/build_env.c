@@ -186,6 +186,8 @@ int fa_build_env(struct fa_strv *out, const struct fa_build_opts *o, const char 
 	fa_strv_pushf(out, "MAX_JOBS=%d", started);
 	if (getenv("CXX")) /* nvcc's host compiler too */
 		fa_strv_pushf(out, "NVCC_CCBIN=%s", cxx);
+	if (o->relax_cuda)
+		fa_strv_push(out, "FAINSTALL_RELAX_CUDA=1");
 	add_archs(out, &o->build->archs);
 	if (gate_dir)
 		add_gate(out, o, gate_dir, objects, cxx);

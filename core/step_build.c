@@ -25,6 +25,17 @@ struct builder { /* options and the texts that they point to */
 	char *wheel_dir, *log_dir;
 };
 
+static bool wish_has(const struct fa_run *run, enum fa_wish_id id, const char *word)
+{
+	struct fa_strv words = FA_STRV_INIT;
+	bool has;
+
+	fa_wish_list(&run->opts->plan->wish, id, &words);
+	has = fa_strv_has(&words, word);
+	fa_strv_release(&words);
+	return has;
+}
+
 static void builder_init(struct builder *b, const struct fa_run *run)
 {
 	char *built = fa_run_cache("built");
@@ -43,6 +54,7 @@ static void builder_init(struct builder *b, const struct fa_run *run)
 		                          .wheel_dir = b->wheel_dir,
 		                          .log_dir = b->log_dir,
 		                          .build = &b->build,
+		                          .relax_cuda = wish_has(run, FA_WISH_RELAX, "cuda-check"),
 		                          .version = run->choice->flash_attn,
 		                          .cancel = run->opts->cancel };
 	free(built);
