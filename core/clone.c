@@ -467,7 +467,9 @@ _Noreturn static void run_child(const struct fa_clone_opts *o, const char *top, 
 		_exit(1);
 	setpgid(0, 0); /* Ctrl-C is the parent's to hear */
 	git_libgit2_init();
+#if LIBGIT2_VER_MAJOR > 1 || LIBGIT2_VER_MINOR >= 5
 	git_libgit2_opts(GIT_OPT_SET_OWNER_VALIDATION, 0); /* the folder was made by us a moment ago, closed to others */
+#endif
 	set_certificates();
 	c.m.kind = take_all(&c, top, &c.m.err) == 0 ? FINISHED : FAILED;
 	send_message(&c);

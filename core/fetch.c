@@ -303,6 +303,18 @@ static struct curl_slist *request_headers(const struct fetch *f)
 	return h;
 }
 
+static void allow_one_protocol(CURL *c, bool http)
+{
+#if LIBCURL_VERSION_NUM >= 0x075500
+	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, http ? "http" : "https");
+#else
+	curl_easy_setopt(c, CURLOPT_PROTOCOLS, (long)(http ? CURLPROTO_HTTP : CURLPROTO_HTTPS));
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075700
+	curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L); /* a name server that hangs must not hold up a cancel */
+#endif
+}
+
 static CURL *new_request(struct fetch *f, const char *url, struct curl_slist *headers, char *text)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -315,10 +327,9 @@ static CURL *new_request(struct fetch *f, const char *url, struct curl_slist *he
 	if (!c)
 		return NULL;
 	curl_easy_setopt(c, CURLOPT_URL, url);
-	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, loopback ? "http" : "https");
+	allow_one_protocol(c, loopback);
 	curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L); /* every hop is checked by us */
 	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L); /* a name server that hangs must not hold up a cancel */
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, 1000L * (silence < 20 ? silence : 20));
 	curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1024L);
 	curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)silence);

@@ -298,7 +298,7 @@ static void a_set_flag_stops_it(void **state)
 	assert_int_equal(take("mute/main.git", "refs/tags/v1", NULL, NULL, 30, &cancel, NULL, &err), -1);
 	pthread_join(thread, NULL);
 	assert_int_equal(err.status, FA_INTERRUPTED);
-	assert_true(now() - begin < 0.4 + 0.6); /* 200 ms, and room for a busy machine */
+	assert_true(now() - begin < 0.4 + 1.5); /* 200 ms, and room for a busy machine */
 }
 
 static void bad_options_are_refused_before_anything_is_done(void **state)
