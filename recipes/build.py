@@ -163,9 +163,12 @@ def narrow(real, job, note):
         kw["include_dirs"] = work.include_dirs + list(kw.get("include_dirs") or [])
         kw["extra_link_args"] = list(kw.get("extra_link_args") or []) + ["-Wl,-s"] + (job.get("link_args") or [])
         note.update(work.record, sources=work.sources)
-        tell(units=[units.unit_name(s) for s in work.sources], profile=".".join(work.profile.label()), expect=work.expect, left_out=len(work.left_out),
-             switches=work.defines)
-        return real(name, work.sources, *args[2:], **kw)
+        tell(units=[units.unit_name(s) for s in work.sources], profile=".".join(work.profile.label()), expect=work.expect,
+             left_out=len(work.left_out), switches=work.defines)
+        made = real(name, work.sources, *args[2:], **kw)
+        if job.get("link_args"):  # the static runtime instead of torch's choice, not beside it
+            made.libraries = [lib for lib in made.libraries if lib != "cudart"]
+        return made
 
     return extension
 
