@@ -19,7 +19,9 @@ ROOT = os.path.abspath(sys.argv[1])
 GIT = os.path.join(ROOT, "git")
 ENV = dict(os.environ, GIT_CONFIG_NOSYSTEM="1", GIT_CONFIG_GLOBAL="/dev/null", HOME=ROOT, GIT_AUTHOR_NAME="a",
            GIT_AUTHOR_EMAIL="a@b", GIT_COMMITTER_NAME="a", GIT_COMMITTER_EMAIL="a@b",
-           GIT_AUTHOR_DATE="1700000000 +0000", GIT_COMMITTER_DATE="1700000000 +0000")
+           GIT_AUTHOR_DATE="1700000000 +0000", GIT_COMMITTER_DATE="1700000000 +0000", GIT_CONFIG_COUNT="2",
+           GIT_CONFIG_KEY_0="safe.directory", GIT_CONFIG_VALUE_0="*",
+           GIT_CONFIG_KEY_1="uploadpack.allowAnySHA1InWant", GIT_CONFIG_VALUE_1="true")
 
 
 def git(*args, at):
@@ -63,9 +65,7 @@ class Handler(BaseHTTPRequestHandler):
     def git(self, path, query, body):
         env = dict(ENV, GIT_PROJECT_ROOT=GIT, GIT_HTTP_EXPORT_ALL="1", PATH_INFO=path, QUERY_STRING=query,
                    REQUEST_METHOD=self.command, CONTENT_TYPE=self.headers.get("Content-Type", ""),
-                   CONTENT_LENGTH=str(len(body)), GIT_PROTOCOL=self.headers.get("Git-Protocol", ""),
-                   GIT_CONFIG_COUNT="2", GIT_CONFIG_KEY_0="uploadpack.allowAnySHA1InWant", GIT_CONFIG_VALUE_0="true",
-                   GIT_CONFIG_KEY_1="safe.directory", GIT_CONFIG_VALUE_1="*")
+                   CONTENT_LENGTH=str(len(body)), GIT_PROTOCOL=self.headers.get("Git-Protocol", ""))
         if self.headers.get("Content-Encoding"):
             env["HTTP_CONTENT_ENCODING"] = self.headers["Content-Encoding"]
         out = subprocess.run(["git", "http-backend"], env=env, input=body, stdout=subprocess.PIPE, check=False).stdout
