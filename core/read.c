@@ -29,6 +29,7 @@ static const struct fault {
 #undef FAULT
 };
 
+enum { MAX_TEXT = 4 << 20 }; /* bytes; no tool prints more */
 enum { N_READERS = sizeof(readers) / sizeof(*readers), N_FAULTS = sizeof(faults) / sizeof(*faults) };
 
 /* ---- making plain */
@@ -131,18 +132,17 @@ const char *fa_read_find(const char *text, const char *words)
 	return strcasestr(text, words);
 }
 
-static bool tells(const char *line, const char *alternatives)
+/* The first line in which one of the alternatives "a|b|c" occurs; NULL: none. */
+static const char *telling_line(const struct fa_strv *lines, const char *alternatives)
 {
-	bool found = false;
+	struct fa_strv words = FA_STRV_INIT;
+	const char *found = NULL;
 
-	for (const char *p = alternatives; *p && !found;) {
-		size_t len = strcspn(p, "|");
-		char *words = fa_strndup(p, len);
-
-		found = strcasestr(line, words) != NULL;
-		free(words);
-		p += len + (p[len] == '|');
-	}
+	fa_strv_split(&words, alternatives, "|");
+	for (size_t w = 0; w < words.n && !found; w++)
+		for (size_t i = 0; i < lines->n && !found; i++)
+			found = strcasestr(lines->v[i], words.v[w]) ? lines->v[i] : NULL;
+	fa_strv_release(&words);
 	return found;
 }
 
@@ -163,19 +163,19 @@ static char *shortened(const char *line)
 
 bool fa_read_fault(struct fa_facts *out, const char *tool, const struct fa_strv *lines)
 {
-	for (size_t f = 0; f < N_FAULTS; f++)
-		for (size_t i = 0; i < lines->n; i++) {
-			char *said, *text;
+	for (size_t f = 0; f < N_FAULTS; f++) {
+		const char *line = telling_line(lines, faults[f].words);
+		char *said, *text;
 
-			if (!tells(lines->v[i], faults[f].words))
-				continue;
-			said = shortened(lines->v[i]);
-			text = fa_strf("%s (%s: %s)", faults[f].meaning, tool, said);
-			fa_facts_add_problem(out, faults[f].id, tool, text, faults[f].repair);
-			free(text);
-			free(said);
-			return true;
-		}
+		if (!line)
+			continue;
+		said = shortened(line);
+		text = fa_strf("%s (%s: %s)", faults[f].meaning, tool, said);
+		fa_facts_add_problem(out, faults[f].id, tool, text, faults[f].repair);
+		free(text);
+		free(said);
+		return true;
+	}
 	return false;
 }
 
@@ -289,7 +289,7 @@ int fa_read(struct fa_facts *out, const char *tool, const char *origin, const ch
 
 		if (strcmp(readers[i].word, tool) != 0)
 			continue;
-		plain = fa_read_plain(text, len);
+		plain = fa_read_plain(text, len < MAX_TEXT ? len : MAX_TEXT);
 		split_lines(&lines, plain);
 		r.text = plain;
 		readers[i].parse(&r);

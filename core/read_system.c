@@ -51,7 +51,7 @@ void fa_read_ldd(struct fa_reading *r)
 /* ---- compilers */
 
 /* Word for the family; NULL: the line names no compiler. GCC says who it is only by its licence lines when it is called cc. */
-static const char *family(const struct fa_reading *r, const char *line, const char *gnu)
+static const char *family(const char *line, const char *gnu, bool is_gnu)
 {
 	static const struct {
 		const char *words, *name;
@@ -77,7 +77,7 @@ static const char *family(const struct fa_reading *r, const char *line, const ch
 			return known[i].name;
 	if (strstr(line, "gcc") || strstr(line, "g++") || strstr(line, "GCC") || strstr(line, "MinGW"))
 		return gnu;
-	return strstr(r->text, "Free Software Foundation") ? gnu : NULL;
+	return is_gnu ? gnu : NULL;
 }
 
 /* "nvc++ 24.5-1" and "12.2.0" alone (gcc -dumpfullversion); the "-12" of "gcc-12" is no version since it has no dot. */
@@ -98,8 +98,10 @@ static bool only_version(const char *line)
 
 static void read_compiler(struct fa_reading *r, enum fa_fact id, const char *gnu)
 {
+	bool is_gnu = strstr(r->text, "Free Software Foundation") != NULL;
+
 	for (size_t i = 0; i < r->lines->n; i++) {
-		const char *line = r->lines->v[i], *name = only_version(line) ? gnu : family(r, line, gnu);
+		const char *line = r->lines->v[i], *name = only_version(line) ? gnu : family(line, gnu, is_gnu);
 		char *version = name ? compiler_version(line) : NULL, *text;
 
 		if (!version || begins(line, "Copyright") || begins(line, "Configured with") || begins(line, "COLLECT_") ||
