@@ -72,7 +72,11 @@ static int pin_one(struct fa_run *run, const struct fa_distribution *d, const st
 	struct fa_strv wheels = FA_STRV_INIT;
 	struct fa_err none = FA_ERR_INIT;
 	bool by_url = false;
-	int rc = fa_index_wheels(&wheels, d->name, d->version, NULL, run->env, &run->child, &none);
+	int rc;
+
+	if (fa_wish_get(&run->plan->wish, FA_WISH_OFFLINE))
+		return fa_lock_base(run, d, err) < 0 ? -1 : 1;
+	rc = fa_index_wheels(&wheels, d->name, d->version, NULL, run->env, &run->child, &none);
 
 	if (rc < 0 && none.status == FA_IMPOSSIBLE && indexes->n) {
 		by_url = true;

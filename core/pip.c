@@ -5,6 +5,7 @@
 #include "file.h"
 #include "json.h"
 #include "version.h"
+#include "wheelhouse.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -286,6 +287,11 @@ static int resolve_in(const char *dir, struct fa_lock *out, struct fa_strv *file
 		fa_strv_push(&argv, "--ignore-installed");
 	if (w->alone)
 		fa_strv_push(&argv, "--no-deps");
+	if (w->offline) {
+		fa_strv_push(&argv, "--no-index");
+		fa_strv_push(&argv, "--find-links");
+		fa_strv_take(&argv, fa_wheelhouse());
+	}
 	for (size_t i = 0; w->indexes && i < w->indexes->n; i++)
 		fa_strv_pushf(&argv, "--extra-index-url=%s", w->indexes->v[i]);
 	if (w->constraints && w->constraints->n) {

@@ -18,6 +18,7 @@ struct fa_pip_wish {
 	const struct fa_strv *indexes;     /* for what the primary index lacks; NULL: none */
 	bool afresh;                       /* as if nothing were installed */
 	bool alone;                        /* without what they need */
+	bool offline;                      /* only what is installed, and the wheelhouse */
 };
 
 /* What pip would install, with hashes; nothing is changed. Added to out. `url` is set for what comes from one of `indexes` or

@@ -55,6 +55,9 @@ int fa_pin_installed(struct fa_run *run, const struct fa_strv *requirements, con
 void fa_run_need_glibc(struct fa_run *run, const char *version);
 void fa_run_need_of_file(struct fa_run *run, const char *name);
 
+/* An installed package that no index is asked for is named with a fingerprint, and checked instead of installed. */
+int fa_lock_base(struct fa_run *run, const struct fa_distribution *d, struct fa_err *err);
+
 /* What the user had added to the generation in use is to be installed too, outside the lock; what cannot is named. */
 int fa_bring_added(struct fa_run *run, struct fa_err *err);
 

@@ -55,15 +55,24 @@ static void constraints_after(struct fa_strv *out, const struct fa_run *run, con
 			fa_strv_pushf(out, "%s==%s", changes->packages[i].name, changes->packages[i].version);
 }
 
-/* torch that no index holds (a vendor's container, conda) is named with a fingerprint, and checked instead of installed. */
-static int lock_base(struct fa_run *run, const struct fa_distribution *torch, struct fa_err *err)
+/* The fingerprint of an installed package: of the list of its files and their hashes. */
+static int fingerprint(char *hex, const struct fa_distribution *d, struct fa_err *err)
 {
-	char hex[FA_SHA256_HEX], *record = fa_path_join(torch->info, "RECORD");
+	char *record = fa_path_join(d->info, "RECORD");
 	int rc = fa_sha256_file(hex, record, err);
 
-	if (rc == 0)
-		fa_lock_set(run->lock, "base.torch", "%s sha256:%s", torch->version, hex);
 	free(record);
+	return rc;
+}
+
+int fa_lock_base(struct fa_run *run, const struct fa_distribution *d, struct fa_err *err)
+{
+	char hex[FA_SHA256_HEX], *key = fa_strf("base.%s", d->name);
+	int rc = fingerprint(hex, d, err);
+
+	if (rc == 0)
+		fa_lock_set(run->lock, key, "%s sha256:%s", d->version, hex);
+	free(key);
 	return rc;
 }
 
@@ -96,7 +105,7 @@ static int pin_on_base(struct fa_run *run, const struct fa_pip_wish *whole, cons
 		fa_lock_copy_package(run->lock, &run->changes.packages[i]);
 	rc = fa_pip_resolve(run->lock, &run->files, &wish, &run->child, err);
 	fa_strv_release(&rest);
-	return rc < 0 ? -1 : lock_base(run, torch, err);
+	return rc < 0 ? -1 : fa_lock_base(run, torch, err);
 }
 
 /* The whole closure as it will be, asked of pip, which may download all of it for that. */
@@ -169,28 +178,40 @@ static bool same_public(const char *a, const char *b)
 	return same;
 }
 
-static int check_base(struct fa_run *run, const char *base, struct fa_err *err)
+static int check_base(struct fa_run *run, const char *name, const char *base, struct fa_err *err)
 {
-	const struct fa_distribution *torch = fa_environment_find(run->env, "torch");
+	const struct fa_distribution *d = fa_environment_find(run->env, name);
 	size_t len = strcspn(base, " ");
-	char hex[FA_SHA256_HEX], *record;
-	int rc;
+	char hex[FA_SHA256_HEX];
 
-	if (!torch || strlen(torch->version) != len || strncmp(torch->version, base, len) != 0) {
-		fa_err_set(err, run->opts->frozen ? FA_INTEGRITY : FA_MACHINE, "the lock stands on torch %.*s, here is %s",
-		           (int)len, base, torch ? torch->version : "none");
+	if (!d || strlen(d->version) != len || strncmp(d->version, base, len) != 0) {
+		fa_err_set(err, run->opts->frozen ? FA_INTEGRITY : FA_MACHINE, "the lock stands on %s %.*s, here is %s", name,
+		           (int)len, base, d ? d->version : "none");
 		return fa_err_next(err, "use the container or environment that the lock was made in");
 	}
-	record = fa_path_join(torch->info, "RECORD");
-	rc = fa_sha256_file(hex, record, err);
-	free(record);
-	if (rc < 0 || strstr(base, hex))
-		return rc;
+	if (fingerprint(hex, d, err) < 0)
+		return -1;
+	if (strstr(base, hex))
+		return 0;
 	if (run->opts->frozen)
-		return fa_err_set(err, FA_INTEGRITY, "torch %s is not the build that the lock stands on (fingerprint)",
-		                  torch->version);
+		return fa_err_set(err, FA_INTEGRITY, "%s %s is not the build that the lock stands on (fingerprint)", name,
+		                  d->version);
 	fa_emit_text(run->sink, FA_EVENT_WARNING, "base_differs",
-	             "torch %s is not the build that the lock stands on (fingerprint)", torch->version);
+	             "%s %s is not the build that the lock stands on (fingerprint)", name, d->version);
+	return 0;
+}
+
+static int check_bases(struct fa_run *run, const struct fa_lock *l, struct fa_err *err)
+{
+	for (size_t i = 0; i < l->n_entries; i++) {
+		const struct fa_lock_entry *e = &l->entries[i];
+
+		if (strncmp(e->key, "base.", 5) != 0)
+			continue;
+		if (check_base(run, e->key + 5, e->value, err) < 0)
+			return -1;
+		fa_lock_set(run->lock, e->key, "%s", e->value);
+	}
 	return 0;
 }
 
@@ -214,12 +235,8 @@ static int need_locked(struct fa_run *run, const struct fa_lock_package *p, stru
 
 static int pin_from_lock(struct fa_run *run, const struct fa_lock *l, struct fa_err *err)
 {
-	const char *base = fa_lock_get(l, "base.torch");
-
-	if (base && check_base(run, base, err) < 0)
+	if (check_bases(run, l, err) < 0)
 		return -1;
-	if (base)
-		fa_lock_set(run->lock, "base.torch", "%s", base);
 	if (fa_lock_get(l, "need.glibc"))
 		fa_run_need_glibc(run, fa_lock_get(l, "need.glibc"));
 	for (size_t i = 0; i < l->n_packages; i++) {
@@ -268,7 +285,10 @@ static int check_pins(const struct fa_run *run, struct fa_err *err)
 int fa_step_pin(struct fa_run *run, const struct fa_json *args, struct fa_err *err)
 {
 	struct fa_strv requirements = FA_STRV_INIT, indexes = FA_STRV_INIT;
-	struct fa_pip_wish wish = { .env = run->env, .requirements = &requirements, .indexes = &indexes };
+	struct fa_pip_wish wish = { .env = run->env,
+		                    .requirements = &requirements,
+		                    .indexes = &indexes,
+		                    .offline = fa_wish_get(&run->plan->wish, FA_WISH_OFFLINE) != NULL };
 	int rc;
 
 	fa_json_get_strv(args, "requirements", &requirements);

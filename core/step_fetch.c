@@ -129,25 +129,6 @@ static void want_locked(struct wanted *w, const struct fa_run *run)
 		replace(&w->sha256, source);
 }
 
-static int want(struct wanted *w, struct fa_run *run, const struct fa_json *args, struct fa_err *err)
-{
-	const char *kind = fa_json_get_string(args, "kind"), *package = fa_json_get_string(args, "package");
-	const char *file = fa_json_get_string(args, "file"), *url = fa_json_get_string(args, "url");
-
-	w->file = fa_strdup(file ? file : url ? fa_path_base(url) : NULL);
-	w->url = fa_strdup(url);
-	w->sha256 = fa_strdup(fa_json_get_string(args, "sha256"));
-	w->size = (int64_t)fa_json_get_number(args, "size", -1);
-	w->wheel = kind ? !strcmp(kind, "wheel") : w->file && strstr(w->file, ".whl");
-	w->canonical = url != NULL;
-	want_locked(w, run);
-	if (!w->url && w->wheel)
-		return want_pinned_wheel(w, run, package ? package : run->choice->package, err);
-	if (!w->url)
-		return want_sdist(w, run, package ? package : run->choice->package, err);
-	return 0;
-}
-
 /* %2B in the name of a file that comes by URL is a +. */
 static char *file_name(const char *file)
 {
@@ -174,6 +155,44 @@ static char *place_for(const struct wanted *w)
 	free(name);
 	free(key);
 	return path;
+}
+
+static bool here_already(const char *path, const char *sha256)
+{
+	char hex[FA_SHA256_HEX];
+
+	return sha256 && fa_file_exists(path) && fa_sha256_file(hex, path, NULL) == 0 && !strcmp(hex, sha256);
+}
+
+/* What was fetched before needs no index to say where it is. */
+static bool fetched_before(const struct wanted *w)
+{
+	char *path = w->file && w->sha256 ? place_for(w) : NULL;
+	bool is = path && here_already(path, w->sha256);
+
+	free(path);
+	return is;
+}
+
+static int want(struct wanted *w, struct fa_run *run, const struct fa_json *args, struct fa_err *err)
+{
+	const char *kind = fa_json_get_string(args, "kind"), *package = fa_json_get_string(args, "package");
+	const char *file = fa_json_get_string(args, "file"), *url = fa_json_get_string(args, "url");
+
+	w->file = fa_strdup(file ? file : url ? fa_path_base(url) : NULL);
+	w->url = fa_strdup(url);
+	w->sha256 = fa_strdup(fa_json_get_string(args, "sha256"));
+	w->size = (int64_t)fa_json_get_number(args, "size", -1);
+	w->wheel = kind ? !strcmp(kind, "wheel") : w->file && strstr(w->file, ".whl");
+	w->canonical = url != NULL;
+	want_locked(w, run);
+	if (!w->url && fetched_before(w))
+		return 0;
+	if (!w->url && w->wheel)
+		return want_pinned_wheel(w, run, package ? package : run->choice->package, err);
+	if (!w->url)
+		return want_sdist(w, run, package ? package : run->choice->package, err);
+	return 0;
 }
 
 static int copy_local(const char *from, const char *to, char *sha256, struct fa_err *err)
@@ -210,13 +229,6 @@ static int bring(char *sha256, struct fa_run *run, const struct wanted *w, const
 	return fa_err_set(err, FA_INTEGRITY, "%s: sha256 %s needed, %s found", w->url, w->sha256, sha256);
 }
 
-static bool here_already(const char *path, const char *sha256)
-{
-	char hex[FA_SHA256_HEX];
-
-	return sha256 && fa_file_exists(path) && fa_sha256_file(hex, path, NULL) == 0 && !strcmp(hex, sha256);
-}
-
 char *fa_run_plain_url(const char *url)
 {
 	const char *host = strstr(url, "://"), *at;
@@ -234,7 +246,7 @@ static void take_in_hand(struct fa_run *run, const struct wanted *w, const char 
 		replace(&run->wheel, path);
 		memcpy(run->wheel_sha256, sha256, sizeof(run->wheel_sha256));
 		free(run->wheel_url);
-		run->wheel_url = w->canonical && *w->url != '/' ? fa_run_plain_url(w->url) : NULL;
+		run->wheel_url = w->canonical && w->url && *w->url != '/' ? fa_run_plain_url(w->url) : NULL;
 	} else {
 		fa_lock_set(run->lock, "source.file", "%s", fa_path_base(path));
 		fa_lock_set(run->lock, "source.sha256", "%s", sha256);
