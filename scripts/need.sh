@@ -35,6 +35,7 @@ run) ;;
 test)
 	want libcmocka-dev library cmocka
 	want libvterm-dev library vterm
+	want g++ compiles_cxx # what a build of Flash-Attention looks for first
 	want python3 program python3
 	;;
 e2e)

@@ -62,7 +62,7 @@ for name in "${names[@]}"; do
 	replay-*) p=$((rc == 0)) ;;
 	*)
 		p=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test(s)\.$/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
-		f=$(sed -n 's/^\[  FAILED  \] .*: \([0-9]*\) test(s), listed below:$/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
+		f=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) test(s), listed below:$/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
 		;;
 	esac
 	# A program that died, ran out of time, leaked or told no totals is a failure of its own.
