@@ -164,7 +164,8 @@ def three_ways_packed(s, case, gen, tensors, run, apart):
             grads.append(torch.autograd.grad(out, mine, weight.to(out.dtype)))
     dt = tensors[0].dtype
     parts["out"] = reference.compare(*outs, dt)
-    for key, *three in zip(("dqkv",) if len(tensors) == 1 else ("dq", "dkv"), *grads):
+    names = (("dqkv",) if len(tensors) == 1 else ("dq", "dkv")) if grads else ()   # zip() of the names alone would yield them
+    for key, *three in zip(names, *grads):
         parts[key] = reference.compare(*three, dt)
     return summary(parts)
 
