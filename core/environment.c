@@ -377,7 +377,7 @@ static int next_generation(const char *root)
 	while (d && (entry = readdir(d))) {
 		char *path = fa_path_join(root, entry->d_name), *mark = fa_path_join(path, unfinished_name);
 
-		if (!strncmp(entry->d_name, ".gone-", 6) || (!strncmp(entry->d_name, "gen-", 4) && fa_file_exists(mark)))
+		if (!strncmp(entry->d_name, "gen-", 4) && fa_file_exists(mark))
 			fa_file_remove_tree(path, NULL);
 		else if (!strncmp(entry->d_name, "gen-", 4) && atoi(entry->d_name + 4) > last)
 			last = atoi(entry->d_name + 4);
@@ -500,19 +500,35 @@ int fa_environment_commit(struct fa_environment *e, struct fa_err *err)
 	return 0;
 }
 
-/* Out of the way at once, removed after. */
+static char *trash(void)
+{
+	char *data = fa_dir_data(), *path = fa_path_join(data, "trash");
+
+	free(data);
+	return path;
+}
+
+void fa_environment_empty_trash(void)
+{
+	char *path = trash();
+
+	fa_file_remove_tree(path, NULL);
+	free(path);
+}
+
+/* Out of the way at once, removed after: an environment with torch takes seconds to remove, and what is cut off then is only
+ * rubbish, which the next run removes. */
 static void remove_fresh(const struct fa_environment *e)
 {
-	char *dir = fa_path_dir(e->path), *gone = fa_strf("%s/.gone-%ld", dir, (long)getpid());
+	char *folder = trash(), *gone = fa_strf("%s/%ld", folder, (long)getpid());
 
-	if (rename(e->path, gone) == 0)
-		fa_file_remove_tree(gone, NULL);
-	else
+	if (fa_file_mkdirs(folder, NULL) < 0 || rename(e->path, gone) < 0)
 		fa_file_remove_tree(e->path, NULL);
-	if (e->root) {
+	if (e->root)
 		rmdir(e->root); /* unless there are earlier generations */
-	}
-	free(dir);
+	fa_file_remove_tree(gone, NULL);
+	rmdir(folder);
+	free(folder);
 	free(gone);
 }
 

@@ -72,6 +72,8 @@ int fa_environment_commit(struct fa_environment *e, struct fa_err *err);
 
 /* As before this run. What cannot be put back is told as a WARNING. */
 void fa_environment_undo(struct fa_environment *e, struct fa_child_context *c);
+/* What runs before this one could not finish removing. */
+void fa_environment_empty_trash(void);
 void fa_environment_release(struct fa_environment *e);
 
 #endif

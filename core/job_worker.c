@@ -470,10 +470,12 @@ static int install_job(struct fa_report *report, const struct fa_job_opts *o, st
 {
 	struct install i = { .o = o, .report = report, .env = FA_ENVIRONMENT_INIT };
 	struct fa_child_context calm = { .sink = &sink, .log_path = log_path, .step = -1 };
-	int rc = install(&i, err);
+	int rc;
 
+	fa_environment_empty_trash();
+	rc = install(&i, err);
 	if (rc < 0) {
-		tidying = 1;
+		tidying = !i.env.fresh; /* a fresh one is out of the way at once */
 		fa_environment_undo(&i.env, &calm);
 		tidying = 0;
 	}
