@@ -578,6 +578,8 @@ int fa_execute(struct fa_execute_result *out, struct fa_environment *env, struct
 	memset(out, 0, sizeof(*out));
 	if (rc == 0)
 		fa_lock_describe(lock_out, opts->plan, opts->facts);
+	if (rc == 0 && !opts->plan->n_steps)
+		rc = fa_run_keep(&run, err);
 	for (size_t i = 0; i < opts->plan->n_steps && rc == 0; i++)
 		rc = run_step(&run, i, report, err);
 	if (rc == 0) {

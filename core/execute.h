@@ -39,6 +39,7 @@ struct fa_execute_opts {
 	const struct fa_lock *lock; /* reproduce exactly this; NULL: first time */
 	const char *wheels;         /* the folder `wheels` beside that lock; NULL: none */
 	bool frozen;                /* anything not exactly as locked is FA_INTEGRITY */
+	bool wants_lock;            /* a lock will be written: of a plan that keeps what is there, too */
 	bool rebuild;               /* do not reuse a wheel of the wheelhouse */
 	const volatile int *cancel;
 	const char *log_path; /* the full log of this run */

@@ -449,6 +449,7 @@ static int install(struct install *i, struct fa_err *err)
 	struct fa_execute_opts opts = { .plan = i->o->plan,
 		                        .facts = i->o->facts,
 		                        .frozen = i->o->frozen,
+		                        .wants_lock = i->o->write_lock_path != NULL,
 		                        .rebuild = i->o->rebuild,
 		                        .cancel = &cancel_flag,
 		                        .log_path = log_path };

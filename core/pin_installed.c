@@ -94,6 +94,14 @@ static int pin_one(struct fa_run *run, const struct fa_distribution *d, const st
 	return rc;
 }
 
+int fa_pin_distribution(struct fa_run *run, const struct fa_distribution *d, struct fa_err *err)
+{
+	struct fa_strv none = FA_STRV_INIT;
+	int rc = pin_one(run, d, &none, &none, err);
+
+	return rc == 0 ? fa_lock_base(run, d, err) : rc < 0 ? -1 : 0;
+}
+
 /* Everything that is needed and missing must be about to be installed. */
 static bool complete(const struct fa_run *run, const struct fa_strv *missing)
 {

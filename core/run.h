@@ -55,6 +55,12 @@ int fa_pin_installed(struct fa_run *run, const struct fa_strv *requirements, con
 void fa_run_need_glibc(struct fa_run *run, const char *version);
 void fa_run_need_of_file(struct fa_run *run, const char *name);
 
+/* One installed package: by the index, else as a base. */
+int fa_pin_distribution(struct fa_run *run, const struct fa_distribution *d, struct fa_err *err);
+
+/* A plan without steps: compares what is installed with the lock given, or makes a lock of it. */
+int fa_run_keep(struct fa_run *run, struct fa_err *err);
+
 /* An installed package that no index is asked for is named with a fingerprint, and checked instead of installed. */
 int fa_lock_base(struct fa_run *run, const struct fa_distribution *d, struct fa_err *err);
 
