@@ -89,6 +89,7 @@ int fa_step_preflight(struct fa_run *run, const struct fa_json *args, struct fa_
 		rc = fa_build_preflight(&b.opts, run->sink, run->step, err);
 	if (rc == 0)
 		fa_run_say(run, "compiler, headers and libraries work together");
+	fa_file_remove_tree(b.wheel_dir, NULL);
 	builder_release(&b);
 	return rc;
 }
@@ -154,11 +155,10 @@ int fa_step_build(struct fa_run *run, const struct fa_json *args, struct fa_err 
 		goto done;
 	run->build_seconds = now() - begun;
 	rc = keep_wheel(run, wheel, err);
-	if (rc == 0) {
-		fa_file_remove_tree(b.wheel_dir, NULL);
+	if (rc == 0)
 		fa_run_say(run, "%s, sha256 %.12s…", fa_path_base(run->wheel), run->wheel_sha256);
-	}
 done:
+	fa_file_remove_tree(b.wheel_dir, NULL); /* objects lie elsewhere */
 	free(wheel);
 	builder_release(&b);
 	return rc;
