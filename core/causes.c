@@ -24,7 +24,7 @@ bool fa_pattern_find(struct fa_pattern *p, const char *text, char **value_out)
 	*value_out = NULL;
 	if (!p->text)
 		return true;
-	if (!p->compiled && regcomp(&p->re, p->text, REG_EXTENDED | REG_ICASE) != 0)
+	if (!p->compiled && regcomp(&p->re, p->text, REG_EXTENDED | (p->exact ? 0 : REG_ICASE)) != 0)
 		return false;
 	p->compiled = true;
 	if (regexec(&p->re, text, GROUPS, m, 0) != 0)
@@ -76,6 +76,7 @@ static int load_signal(struct fa_causes *c, const struct fa_json *row, struct fa
 	s->kind = signal_kind(fa_json_get_string(row, "kind"));
 	s->meaning = fa_json_get_string(row, "meaning");
 	s->pattern.text = fa_json_get_string(row, "pattern");
+	s->pattern.exact = fa_json_get_bool(row, "exact");
 	if (!fa_json_len(fa_json_get(row, "text")))
 		return fa_err_set(err, FA_INTERNAL, "%s: signal \"%s\" has no text to look for", table_name, s->id);
 	fa_json_each (text, fa_json_get(row, "text")) {

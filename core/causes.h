@@ -19,6 +19,7 @@ enum fa_signal_kind { FA_SIGNAL_CONTEXT, FA_SIGNAL_ERROR, FA_SIGNAL_ECHO, FA_SIG
 
 struct fa_pattern {       /* POSIX extended, either case; group 1 is the value */
 	const char *text; /* NULL: the word alone is enough */
+	bool exact;       /* the case of letters counts */
 	bool compiled;
 	regex_t re;
 };

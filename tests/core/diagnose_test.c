@@ -248,5 +248,6 @@ int main(void)
 	int failed = cmocka_run_group_tests_name("diagnose", tests, open_matrix, close_matrix);
 
 	failed += run_cases("tests/diagnose/reports.cases");
+	failed += run_cases("tests/diagnose/kinds.cases");
 	return failed ? 1 : 0;
 }
