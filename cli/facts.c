@@ -60,6 +60,16 @@ static int this_machine(struct fa_facts *f, const char *env, const char *record_
 	return rc;
 }
 
+/* --rebuild: what is installed is no reason to keep it. */
+static void as_if_not_installed(struct fa_facts *f)
+{
+	static const enum fa_fact installed[] = { FA_FACT_FLASH_ATTN, FA_FACT_FLASH_ATTN_3, FA_FACT_FLASH_ATTN_4 };
+
+	for (size_t i = 0; i < sizeof(installed) / sizeof(*installed); i++)
+		if (fa_facts_has(f, installed[i]))
+			fa_facts_set_text(f, installed[i], "", "--rebuild");
+}
+
 int cli_facts(struct fa_facts *out, const struct cli *c, struct fa_err *err)
 {
 	const char *host = c->v[CLI_OPT_HOST], *record = c->v[CLI_OPT_RECORD], *env = fa_wish_get(&c->wish, FA_WISH_ENV);
@@ -87,5 +97,7 @@ int cli_facts(struct fa_facts *out, const struct cli *c, struct fa_err *err)
 			return -1;
 		}
 	}
+	if (c->v[CLI_OPT_REBUILD])
+		as_if_not_installed(out);
 	return 0;
 }

@@ -141,6 +141,11 @@ const struct fa_kb_rule *fa_solve_release_fits(struct fa_solve *s, const char *l
 int fa_solve_peak(struct fa_solve *s); /* MiB of its largest unit */
 void fa_solve_build(struct fa_solve *s, struct fa_plan_build *b);
 
+/* The first thing ("arch", "dtype", "head_dim", "backward", "features") that is wished for and that an installed build of ours
+ * lacks by its version's label ("2.8.3+fa.bf16.d64.fwd.sm90…"); NULL: nothing, or it is no build of ours. Without a wish for a
+ * profile only the cards count: whoever made a narrow build keeps it. */
+const char *fa_solve_build_lacks(struct fa_solve *s, const char *version);
+
 /* ---- resolve_choice.c: the choice, its build, actions and warnings */
 void fa_solve_choose(struct fa_solve *s);
 void fa_solve_explain(struct fa_solve *s); /* the decision tree */

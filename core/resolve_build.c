@@ -62,6 +62,103 @@ static void set_profile(const struct fa_solve *s, struct fa_plan_build *b)
 	b->backward = !says(wish, "inference");
 }
 
+/* ---- what an earlier build of ours holds: the words of its local version, which recipes/profile_units.py writes */
+
+/* Words of the label that name one of a kind ("fp16", "bf16"; "d64", "d128"); none: it holds all of the kind. */
+static bool is_dtype(const char *word)
+{
+	return says(word, "fp16") || says(word, "bf16");
+}
+
+static bool is_head_dim(const char *word)
+{
+	return word[0] == 'd' && word[1] && strspn(word + 1, "0123456789") == strlen(word + 1);
+}
+
+static bool holds_kind(const struct fa_strv *words, bool (*is)(const char *word), const struct fa_strv *wanted,
+                       const char *before)
+{
+	bool limited = false;
+
+	for (size_t i = 0; i < words->n; i++)
+		limited = limited || is(words->v[i]);
+	if (!limited)
+		return true;
+	for (size_t i = 0; i < wanted->n; i++) {
+		char *word = fa_strf("%s%s", before, wanted->v[i]);
+		bool there = fa_strv_has(words, word);
+
+		free(word);
+		if (!there)
+			return false;
+	}
+	return wanted->n > 0;
+}
+
+static bool holds_features(const struct fa_strv *words, const struct fa_strv *wanted)
+{
+	static const char *const lean[] = { "dropout", "alibi", "softcap", "local" };
+
+	for (size_t i = 0; i < words->n; i++) {
+		const char *word = words->v[i];
+
+		if (!wanted->n && (says(word, "lean") || !strncmp(word, "no", 2)))
+			return false;
+		if (!strncmp(word, "no", 2) && fa_strv_has(wanted, word + 2))
+			return false;
+		for (size_t k = 0; says(word, "lean") && k < sizeof(lean) / sizeof(*lean); k++)
+			if (fa_strv_has(wanted, lean[k]))
+				return false;
+	}
+	return true;
+}
+
+static bool holds_archs(const struct fa_strv *words, const struct fa_strv *wanted)
+{
+	for (size_t i = 0; i < wanted->n; i++) {
+		char *word = fa_strf("sm%s", wanted->v[i]);
+		bool there = fa_strv_has(words, word);
+
+		free(word);
+		if (!there)
+			return false;
+	}
+	return true;
+}
+
+static void set_archs(struct fa_solve *s, struct fa_plan_build *b);
+
+const char *fa_solve_build_lacks(struct fa_solve *s, const char *version)
+{
+	const char *label = version ? strstr(version, "+fa.") : NULL, *lacks = NULL;
+	struct fa_plan_build b = { 0 };
+	struct fa_strv words = FA_STRV_INIT;
+	bool asked = fa_solve_wished(s, FA_WISH_PROFILE) || fa_solve_wished(s, FA_WISH_DTYPE) ||
+	             fa_solve_wished(s, FA_WISH_HEAD_DIM) || fa_solve_wished(s, FA_WISH_FEATURES);
+
+	if (!label)
+		return NULL;
+	fa_strv_split(&words, label + 1, ".");
+	set_archs(s, &b);
+	if (!holds_archs(&words, &b.archs))
+		lacks = "arch";
+	if (asked)
+		set_profile(s, &b);
+	if (asked && !lacks)
+		lacks = !holds_kind(&words, is_dtype, &b.dtypes, "")          ? "dtype"
+		        : !holds_kind(&words, is_head_dim, &b.head_dims, "d") ? "head_dim"
+		        : b.backward && fa_strv_has(&words, "fwd")            ? "backward"
+		        : !holds_features(&words, &b.features)                ? "features"
+		                                                              : NULL;
+	fa_strv_release(&words);
+	fa_strv_release(&b.archs);
+	fa_strv_release(&b.dtypes);
+	fa_strv_release(&b.head_dims);
+	fa_strv_release(&b.features);
+	free(b.profile);
+	return lacks;
+}
+
 /* ---- its units */
 
 static bool keeps(const struct fa_plan_build *b, const struct fa_kb_unit *u)

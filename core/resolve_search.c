@@ -49,6 +49,7 @@ static bool keep_line(struct fa_solve *s, const struct fa_torch_option *t, const
 	char *version = installed && *installed ? fa_version_public(installed) : NULL;
 	const struct fa_kb_rule *r;
 	struct fa_verdict why;
+	const char *lacks;
 	bool good = false;
 
 	if (!version || !fa_solve_asked_version(s, version))
@@ -58,6 +59,11 @@ static bool keep_line(struct fa_solve *s, const struct fa_torch_option *t, const
 	r = fa_solve_release_fits(s, line, version, fa_kb_release(s->kb, line, version), &why);
 	if (r && !says(r->id, "torch_prerelease")) {
 		fa_solve_refuse(s, "keep", "installed", version, r->id, why.needed, why.found);
+		goto done;
+	}
+	lacks = fa_solve_build_lacks(s, installed);
+	if (lacks) {
+		fa_solve_refuse(s, "keep", "installed", installed, lacks, "as asked", "left out of this build");
 		goto done;
 	}
 	s->found = (struct fa_found){ .any = true, .class = FA_CLASS_KEEP, .line = line, .torch = t };

@@ -114,7 +114,10 @@ static int find(struct fa_index_file *out, const char *package, const char *file
 	struct fa_environment env = FA_ENVIRONMENT_INIT; /* without pip: the variables alone */
 	struct fa_child_context c = { .step = -1 };
 
-	return fa_index_find(out, package, file, &env, &c, err);
+	int rc = fa_index_find(out, package, file, &env, &c, err);
+
+	fa_environment_release(&env);
+	return rc;
 }
 
 static void a_file_is_found_where_the_variables_point(void **state)
