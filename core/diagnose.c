@@ -18,6 +18,8 @@ enum {
 	HITS_KEPT = 3,     /* of one signal: the first ones are what matters, echoes follow */
 	WINDOW = 1500,     /* bytes either side of a word that its pattern may look at */
 	TRIES_MAX = 20000, /* patterns tried for one signal: a hostile log ends here */
+	TRIES_LINE = 200,  /* in one line */
+	TRY_STEP = 1000,   /* a word so close to the last one of its line was in that one's window */
 	TEXT_MAX = 400,
 };
 
@@ -29,6 +31,7 @@ struct hit {
 
 struct seen { /* of one signal */
 	size_t tries, n;
+	size_t line, line_tries, last_end; /* where its pattern was tried last */
 	struct hit hits[HITS_KEPT];
 };
 
@@ -57,6 +60,21 @@ static char *excerpt(const struct reading *r, size_t at)
 	return fa_strndup(r->line + from, to - from);
 }
 
+static bool worth_a_try(struct seen *s, const struct reading *r, size_t end)
+{
+	bool same_line = s->line == r->number && s->line_tries;
+
+	if (s->n == HITS_KEPT || s->tries > TRIES_MAX || (s->n && s->hits[s->n - 1].line == r->number))
+		return false;
+	if (same_line && (s->line_tries == TRIES_LINE || (end > s->last_end && end - s->last_end < TRY_STEP)))
+		return false;
+	s->line_tries = same_line ? s->line_tries + 1 : 1;
+	s->line = r->number;
+	s->last_end = end;
+	s->tries++;
+	return true;
+}
+
 static void on_word(void *ctx, size_t word, size_t end)
 {
 	struct reading *r = ctx;
@@ -66,9 +84,8 @@ static void on_word(void *ctx, size_t word, size_t end)
 	char window[2 * WINDOW + 1], *found;
 	size_t from, to;
 
-	if (s->n == HITS_KEPT || s->tries > TRIES_MAX || (s->n && s->hits[s->n - 1].line == r->number))
+	if (!worth_a_try(s, r, end))
 		return;
-	s->tries++;
 	from = end > WINDOW ? end - WINDOW : 0;
 	to = end + WINDOW < r->len ? end + WINDOW : r->len;
 	memcpy(window, r->line + from, to - from);
@@ -85,6 +102,18 @@ static void on_line(void *ctx, size_t number, const char *text, size_t len)
 	r->line = text;
 	r->len = len;
 	fa_words_find(r->causes->words, text, len, on_word, r);
+}
+
+/* "raise OSError('...')" in a traceback quotes the source; the message itself follows and is the better evidence. */
+static void prefer_messages(struct seen *s)
+{
+	static const char quote[] = "raise ";
+
+	while (s->n > 1 && !strncmp(s->hits[0].text, quote, sizeof(quote) - 1)) {
+		free(s->hits[0].text);
+		free(s->hits[0].value);
+		memmove(&s->hits[0], &s->hits[1], --s->n * sizeof(s->hits[0]));
+	}
 }
 
 /* ---- values for the rules */
@@ -344,6 +373,8 @@ static void name_causes(struct fa_diagnosis *out, struct reading *r)
 	const struct fa_causes *c = r->causes;
 	int error = fa_causes_signal(c, "any_error");
 
+	for (size_t i = 0; i < c->n_signals; i++)
+		prefer_messages(&r->seen[i]);
 	work_out_values(r);
 	for (size_t i = 0; i < c->n_rows; i++)
 		for (size_t k = 0; k < c->rows[i].n_rules; k++)

@@ -204,7 +204,7 @@ void fa_lines_end(struct fa_lines *l)
 struct fa_words {
 	uint8_t class_of[256]; /* bytes that occur in no word share class 0 */
 	size_t n_classes;
-	uint32_t *next;   /* [state * n_classes + class] */
+	uint32_t *next;   /* [state * n_classes + class]; once made: its row's place, twice, plus one where a word ends */
 	int32_t *first;   /* [state]: first word that ends here, -1 none */
 	int32_t *chain;   /* [word]: another word that ends at the same state */
 	uint32_t *suffix; /* [state]: nearest suffix state where a word ends, 0 none */
@@ -272,6 +272,16 @@ static void make_automaton(struct fa_words *w)
 	free(fail);
 }
 
+/* The search then needs one look-up for a byte that ends no word. */
+static void make_places(struct fa_words *w)
+{
+	for (size_t i = 0; i < w->n_states * w->n_classes; i++) {
+		uint32_t to = w->next[i];
+
+		w->next[i] = (uint32_t)(to * w->n_classes) << 1 | (w->first[to] >= 0 || w->suffix[to]);
+	}
+}
+
 struct fa_words *fa_words_new(const char *const *words, size_t n)
 {
 	struct fa_words *w = fa_calloc(1, sizeof(*w));
@@ -288,19 +298,20 @@ struct fa_words *fa_words_new(const char *const *words, size_t n)
 	w->n_states = 1;
 	make_trie(w, words, n);
 	make_automaton(w);
+	make_places(w);
 	return w;
 }
 
 void fa_words_find(const struct fa_words *w, const char *text, size_t len, void (*hit)(void *ctx, size_t word, size_t end),
                    void *ctx)
 {
-	uint32_t state = 0;
+	uint32_t place = 0;
 
 	for (size_t i = 0; i < len; i++) {
-		state = w->next[state * w->n_classes + w->class_of[(unsigned char)text[i]]];
-		if (w->first[state] < 0 && !w->suffix[state])
+		place = w->next[(place >> 1) + w->class_of[(unsigned char)text[i]]];
+		if (!(place & 1))
 			continue;
-		for (uint32_t s = state; s; s = w->suffix[s])
+		for (uint32_t s = (uint32_t)((place >> 1) / w->n_classes); s; s = w->suffix[s])
 			for (int32_t word = w->first[s]; word >= 0; word = w->chain[word])
 				hit(ctx, (size_t)word, i + 1);
 	}

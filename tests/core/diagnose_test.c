@@ -6,6 +6,7 @@
 #include "matrix.h"
 #include "scan.h"
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -123,10 +124,66 @@ static void release_cases(struct diagnose_case *cases, size_t n)
 	free(cases);
 }
 
-static int run_cases(const char *path)
+static void add_log(struct diagnose_case **cases, size_t *n, const char *path, const char *cause)
 {
-	struct diagnose_case *cases;
-	size_t n = read_cases(&cases, path);
+	struct diagnose_case c = { .name = fa_strdup(path), .cause = fa_strdup(cause) };
+	struct fa_err err = FA_ERR_INIT;
+
+	if (fa_file_read(&c.log, path, FA_FILE_MAX, &err) < 0) {
+		fprintf(stderr, "%s\n", err.text);
+		exit(1);
+	}
+	*cases = fa_realloc(*cases, *n + 1, sizeof(**cases));
+	(*cases)[(*n)++] = c;
+}
+
+/* tests/diagnose/logs/expected: "FILE CAUSE@LINE" of each log of a real failure. */
+static size_t read_failed_logs(struct diagnose_case **cases)
+{
+	struct fa_buf text = FA_BUF_INIT;
+	struct fa_err err = FA_ERR_INIT;
+	size_t n = 0;
+
+	*cases = NULL;
+	if (fa_file_read(&text, "tests/diagnose/logs/expected", FA_FILE_MAX, &err) < 0) {
+		fprintf(stderr, "%s\n", err.text);
+		exit(1);
+	}
+	for (const char *p = fa_buf_str(&text); *p; p += strcspn(p, "\n"), p += *p == '\n') {
+		char name[128], cause[128], path[256];
+
+		if (sscanf(p, "%127s %127s", name, cause) != 2)
+			continue;
+		snprintf(path, sizeof(path), "tests/diagnose/logs/%s", name);
+		add_log(cases, &n, path, cause);
+	}
+	fa_buf_release(&text);
+	return n;
+}
+
+/* Every log of tests/diagnose/clean/ is of something that went well. */
+static size_t read_clean_logs(struct diagnose_case **cases)
+{
+	static const char folder[] = "tests/diagnose/clean";
+	DIR *dir = opendir(folder);
+	size_t n = 0;
+
+	*cases = NULL;
+	for (struct dirent *e; dir && (e = readdir(dir));) {
+		char path[512];
+
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
+		add_log(cases, &n, path, "none");
+	}
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+static int run_cases(const char *path, struct diagnose_case *cases, size_t n)
+{
 	struct CMUnitTest *tests = fa_calloc(n, sizeof(*tests));
 	int failed;
 
@@ -235,6 +292,85 @@ static void a_missing_file_is_named(void **state)
 	assert_non_null(strstr(err.text, "/nowhere/build.log"));
 }
 
+/* ---- what is no log */
+
+static void expect_nobody(const char *text, size_t len)
+{
+	struct fa_diagnosis d;
+	struct fa_err err = FA_ERR_INIT;
+
+	assert_int_equal(0, fa_diagnose_text(&d, diagnoser, text, len, NULL, &err));
+	assert_int_equal(0, d.n_causes);
+	fa_diagnosis_release(&d);
+}
+
+static void an_empty_log_accuses_nobody(void **state)
+{
+	(void)state;
+	expect_nobody("", 0);
+	expect_nobody("\n", 1);
+	expect_nobody("\0\0\0\0", 4);
+	expect_nobody("\xff\xfe", 2);
+	expect_nobody("\x1b[", 2);
+}
+
+static void random_bytes_accuse_nobody(void **state)
+{
+	size_t len = 1 << 20;
+	char *bytes = fa_calloc(len, 1);
+	uint32_t x = 2463534242u;
+
+	(void)state;
+	for (size_t i = 0; i < len; i++) {
+		x ^= x << 13, x ^= x >> 17, x ^= x << 5;
+		bytes[i] = (char)x;
+	}
+	expect_nobody(bytes, len);
+	free(bytes);
+}
+
+static void other_text_accuses_nobody(void **state)
+{
+	static const char text[] =
+	        "Dear Sir or Madam,\nthe concept failed: errors were made, and the cutlass was killed in the drama.\n"
+	        "The ninja and the gcc of the triton have no kernel. It is invalid, or so they said.\n";
+
+	(void)state;
+	expect_nobody(text, sizeof(text) - 1);
+}
+
+static void bytes_of_zero_do_not_hide_the_error(void **state)
+{
+	static const char text[] = "building\0\0\nModuleNotFoundError: No module named 'torch'\n\0\0";
+	struct fa_diagnosis d;
+	struct fa_err err = FA_ERR_INIT;
+
+	(void)state;
+	assert_int_equal(0, fa_diagnose_text(&d, diagnoser, text, sizeof(text) - 1, NULL, &err));
+	assert_int_equal(1, d.n_causes);
+	assert_string_equal("build_isolation_no_torch", d.causes[0].id);
+	assert_int_equal(2, d.causes[0].evidence[0].line);
+	fa_diagnosis_release(&d);
+}
+
+/* Only words, no line ends: each is tried, and the tries of a signal have an end. */
+static void one_line_of_many_words_ends(void **state)
+{
+	static const char word[] = "undefined symbol killed gcc error: ";
+	size_t n = 8 << 20;
+	char *line = fa_calloc(n, 1);
+	struct fa_diagnosis d;
+	struct fa_err err = FA_ERR_INIT;
+
+	(void)state;
+	for (size_t i = 0; i < n; i++)
+		line[i] = word[i % (sizeof(word) - 1)];
+	assert_int_equal(0, fa_diagnose_text(&d, diagnoser, line, n, NULL, &err));
+	assert_int_equal(1, d.n_lines);
+	fa_diagnosis_release(&d);
+	free(line);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,10 +380,25 @@ int main(void)
 		cmocka_unit_test(a_long_line_comes_in_pieces_that_overlap),
 		cmocka_unit_test(words_are_found_inside_one_another),
 		cmocka_unit_test(a_missing_file_is_named),
+		cmocka_unit_test(an_empty_log_accuses_nobody),
+		cmocka_unit_test(random_bytes_accuse_nobody),
+		cmocka_unit_test(other_text_accuses_nobody),
+		cmocka_unit_test(bytes_of_zero_do_not_hide_the_error),
+		cmocka_unit_test(one_line_of_many_words_ends),
 	};
 	int failed = cmocka_run_group_tests_name("diagnose", tests, open_matrix, close_matrix);
 
-	failed += run_cases("tests/diagnose/reports.cases");
-	failed += run_cases("tests/diagnose/kinds.cases");
+	struct diagnose_case *cases;
+	size_t n;
+
+	n = read_cases(&cases, "tests/diagnose/reports.cases");
+	failed += run_cases("reports", cases, n);
+	n = read_cases(&cases, "tests/diagnose/kinds.cases");
+	failed += run_cases("kinds", cases, n);
+	n = read_failed_logs(&cases);
+	failed += run_cases("logs of failures", cases, n);
+	n = read_clean_logs(&cases);
+	failed += n < 10;
+	failed += run_cases("logs of what went well", cases, n);
 	return failed ? 1 : 0;
 }
