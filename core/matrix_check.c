@@ -1,5 +1,6 @@
 /* `matrix check`: what is wrong with the rows, one finding a line. */
 #include "buf.h"
+#include "causes.h"
 #include "json.h"
 #include "kb.h"
 #include "matrix.h"
@@ -136,12 +137,75 @@ static void check_settings(struct fa_buf *out, int *n, const struct fa_json *set
 	}
 }
 
+/* "${name}" must be a name that diagnose knows. */
+static void check_blanks(struct fa_buf *out, int *n, const struct fa_causes *c, const char *id, const char *text)
+{
+	for (const char *p = text ? strstr(text, "${") : NULL; p; p = strstr(p + 2, "${")) {
+		size_t len = strcspn(p + 2, "}");
+
+		if (fa_causes_name(c, p + 2, len) < 0)
+			finding(out, n, "causes", id, "nothing is called as it says in ", p);
+	}
+}
+
+static void check_cause(struct fa_buf *out, int *n, const struct fa_causes *c, const struct fa_cause_row *row)
+{
+	if (!row->title)
+		finding(out, n, "causes", row->id, "no \"title\"", "");
+	if (!row->because)
+		finding(out, n, "causes", row->id, "no \"because\"", "");
+	if (!row->source)
+		finding(out, n, "causes", row->id, "no \"source\"", "");
+	if (!row->n_rules && fa_causes_signal(c, row->id) < 0)
+		finding(out, n, "causes", row->id, "neither a rule nor a signal of that name", "");
+	check_blanks(out, n, c, row->id, row->title);
+	check_blanks(out, n, c, row->id, row->because);
+	for (size_t i = 0; i < row->n_repairs; i++)
+		check_blanks(out, n, c, row->id, row->repairs[i].text);
+	for (const struct fa_cause_row *other = c->rows; other < row; other++)
+		if (!strcmp(other->id, row->id))
+			finding(out, n, "causes", row->id, "stands twice", "");
+}
+
+static void check_signals(struct fa_buf *out, int *n, struct fa_causes *c)
+{
+	for (size_t i = 0; i < c->n_signals; i++) {
+		struct fa_signal *s = &c->signals[i];
+		char *found;
+
+		if (s->kind == FA_SIGNAL_NOISE && !s->meaning)
+			finding(out, n, "causes", s->id, "noise without \"meaning\"", "");
+		fa_pattern_find(&s->pattern, "", &found);
+		free(found);
+		if (s->pattern.text && !s->pattern.compiled)
+			finding(out, n, "causes", s->id, "its pattern is no extended regular expression: ", s->pattern.text);
+	}
+}
+
+/* What diagnose knows; a table that does not load is one finding. */
+static void check_causes(struct fa_buf *out, int *n, const struct fa_json *table)
+{
+	struct fa_err why = FA_ERR_INIT;
+	struct fa_causes c;
+
+	if (!fa_json_get_string(table, "checked"))
+		finding(out, n, "causes", "-", "no date \"checked\"", "");
+	if (fa_causes_load(&c, table, &why) < 0) {
+		finding(out, n, "causes", "-", why.text, "");
+		return;
+	}
+	check_signals(out, n, &c);
+	for (size_t i = 0; i < c.n_rows; i++)
+		check_cause(out, n, &c, &c.rows[i]);
+	fa_causes_release(&c);
+}
+
 int fa_matrix_check(struct fa_matrix *m, struct fa_buf *out, struct fa_err *err)
 {
-	const struct fa_json *settings = fa_matrix_recipe(m, "settings", err);
+	const struct fa_json *settings = fa_matrix_recipe(m, "settings", err), *causes = fa_matrix_table(m, "causes", err);
 	int n = 0;
 
-	if (!settings)
+	if (!settings || !causes)
 		return -1;
 	for (size_t i = 0; i < sizeof(TABLES) / sizeof(TABLES[0]); i++) {
 		const struct fa_json *table = fa_matrix_table(m, TABLES[i], err);
@@ -153,5 +217,6 @@ int fa_matrix_check(struct fa_matrix *m, struct fa_buf *out, struct fa_err *err)
 	check_rules(out, &n, fa_matrix_table(m, "rules", err), fa_matrix_table(m, "ids", err));
 	check_ids(out, &n, fa_matrix_table(m, "ids", err));
 	check_settings(out, &n, settings, fa_matrix_table(m, "flash-attn", err));
+	check_causes(out, &n, causes);
 	return n;
 }

@@ -99,6 +99,23 @@ static int show_ids(struct fa_matrix *m, int markdown, struct fa_buf *out, struc
 	return 0;
 }
 
+static int show_causes(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+{
+	const struct fa_json *causes = fa_matrix_table(m, "causes", err);
+	struct grid g = { { "id", "cause", "why", "source" }, 4, FA_STRV_INIT };
+
+	if (!causes)
+		return -1;
+	fa_json_each (row, fa_json_get(causes, "causes")) {
+		cell(&g, fa_json_get_string(row, "id"));
+		cell(&g, fa_json_get_string(row, "title"));
+		cell(&g, fa_json_get_string(row, "because"));
+		cell(&g, fa_json_get_string(row, "source"));
+	}
+	print(out, &g, markdown);
+	return 0;
+}
+
 static int show_names(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
 {
 	struct grid g = { { "name", "meaning" }, 2, FA_STRV_INIT };
@@ -339,14 +356,14 @@ static const struct {
 	const char *word;
 	show_fn *show;
 } SHOWS[] = {
-	{ "ids", show_ids },     { "names", show_names }, { "rules", show_rules },
-	{ "torch", show_torch }, { "cuda", show_cuda },   { "gpus", show_gpus },
-	{ "lines", show_lines }, { "tree", show_tree },   { "releases", show_releases },
+	{ "ids", show_ids },           { "names", show_names },   { "rules", show_rules }, { "torch", show_torch },
+	{ "cuda", show_cuda },         { "gpus", show_gpus },     { "lines", show_lines }, { "tree", show_tree },
+	{ "releases", show_releases }, { "causes", show_causes },
 };
 
 const char *fa_matrix_shows(void)
 {
-	return "ids names rules torch cuda gpus lines tree releases";
+	return "ids names rules torch cuda gpus lines tree releases causes";
 }
 
 int fa_matrix_show(struct fa_matrix *m, const char *what, int markdown, struct fa_buf *out, struct fa_err *err)

@@ -1,5 +1,6 @@
 #!/bin/bash
-# docs.sh [--check]: writes docs/tree.md and the decision tree of README.md from the knowledge; --check only compares.
+# docs.sh [--check]: writes docs/tree.md, the decision tree of README.md and the causes of docs/diagnose.md from the knowledge;
+# --check only compares.
 set -eu
 export FAINSTALL_DATA=$PWD
 tmp=$(mktemp -d)
@@ -31,9 +32,15 @@ awk -v file="$tmp/questions" '
 	/^<!-- end of tree -->$/ { skip = 0 }
 	!skip' README.md >"$tmp/README.md"
 
+show causes >"$tmp/causes"
+awk -v file="$tmp/causes" '
+	/^<!-- causes -->$/ { print; print ""; while ((getline line < file) > 0) print line; print ""; skip = 1; next }
+	/^<!-- end of causes -->$/ { skip = 0 }
+	!skip' docs/diagnose.md >"$tmp/diagnose.md"
+
 if [ "${1:-}" = --check ]; then
 	bad=0
-	for file in tree.md README.md; do
+	for file in tree.md diagnose.md README.md; do
 		there=docs/$file
 		[ $file = README.md ] && there=README.md
 		diff -q "$tmp/$file" "$there" >/dev/null 2>&1 || { echo "check-docs: $there is not what the knowledge says; make docs writes it" && bad=1; }
@@ -44,4 +51,5 @@ if [ "${1:-}" = --check ]; then
 	exit $bad
 fi
 cp "$tmp/tree.md" docs/tree.md
+cp "$tmp/diagnose.md" docs/diagnose.md
 cp "$tmp/README.md" README.md

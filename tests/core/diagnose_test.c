@@ -63,6 +63,9 @@ static void first_cause_is_right(void **state)
 	at = strchr(c->cause, '@');
 	if (at && d.n_causes)
 		snprintf(found + strlen(found), sizeof(found) - strlen(found), "@%zu", d.causes[0].evidence[0].line);
+	for (size_t i = 0; i < d.n_causes; i++)
+		if (!d.causes[i].title || !d.causes[i].title[0] || !d.causes[i].because[0] || !d.causes[i].n_evidence)
+			fail_msg("%s: no title, reason or evidence", d.causes[i].id);
 	fa_diagnosis_release(&d);
 	assert_string_equal(c->cause, found);
 }
