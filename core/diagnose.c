@@ -10,6 +10,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <iconv.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,9 +45,82 @@ struct reading {
 	/* the line in hand */
 	const char *line;
 	size_t len, number;
+	iconv_t chinese; /* (iconv_t)-1: this system cannot read it */
+	char *decoded;   /* room for a line, once it was needed */
 };
 
 /* ---- one pass over the log */
+
+static bool is_ascii(const unsigned char *p, size_t len)
+{
+	uint64_t high = 0, eight;
+
+	for (; len >= sizeof(eight); p += sizeof(eight), len -= sizeof(eight)) {
+		memcpy(&eight, p, sizeof(eight));
+		high |= eight;
+	}
+	for (; len; len--)
+		high |= (uint64_t)*p++;
+	return !(high & 0x8080808080808080u);
+}
+
+static bool is_utf8(const unsigned char *p, size_t len)
+{
+	if (is_ascii(p, len))
+		return true;
+	for (size_t i = 0; i < len; i++) {
+		size_t more = p[i] < 0x80                   ? 0
+		              : p[i] >= 0xc2 && p[i] < 0xe0 ? 1
+		              : p[i] >= 0xe0 && p[i] < 0xf0 ? 2
+		              : p[i] >= 0xf0 && p[i] < 0xf5 ? 3
+		                                            : len;
+
+		if (more >= len - i)
+			return false;
+		if ((p[i] == 0xe0 && p[i + 1] < 0xa0) || (p[i] == 0xed && p[i + 1] > 0x9f) ||
+		    (p[i] == 0xf0 && p[i + 1] < 0x90) || (p[i] == 0xf4 && p[i + 1] > 0x8f))
+			return false;
+		for (; more; more--)
+			if ((p[++i] & 0xc0) != 0x80)
+				return false;
+	}
+	return true;
+}
+
+static bool from_chinese(struct reading *r, const char *text, size_t *len)
+{
+	char *in = (char *)text, *out = r->decoded;
+	size_t left = *len, room = 2 * FA_LINES_MAX;
+
+	if (r->chinese == (iconv_t)-1)
+		return false;
+	iconv(r->chinese, NULL, NULL, NULL, NULL);
+	if (iconv(r->chinese, &in, &left, &out, &room) == (size_t)-1)
+		return false;
+	*len = (size_t)(out - r->decoded);
+	return true;
+}
+
+/* Bytes that are no UTF-8 are read as GB 18030 (Windows in China); in what is neither, the letters still count. */
+static const char *as_utf8(struct reading *r, const char *text, size_t *len)
+{
+	if (is_utf8((const unsigned char *)text, *len))
+		return text;
+	if (!r->decoded) {
+		r->decoded = fa_calloc(2, FA_LINES_MAX);
+		r->chinese = iconv_open("UTF-8", "GB18030");
+	}
+	if (from_chinese(r, text, len))
+		return r->decoded;
+	for (size_t i = 0; i < *len; i++)
+		r->decoded[i] = (unsigned char)text[i] < 0x80 ? text[i] : '?';
+	return r->decoded;
+}
+
+static bool inside_character(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
 
 /* The part of the line around the match, trimmed. */
 static char *excerpt(const struct reading *r, size_t at)
@@ -53,8 +128,10 @@ static char *excerpt(const struct reading *r, size_t at)
 	size_t from = r->len > TEXT_MAX && at > TEXT_MAX / 2 ? at - TEXT_MAX / 2 : 0;
 	size_t to = from + TEXT_MAX < r->len ? from + TEXT_MAX : r->len;
 
-	while (from < to && isspace((unsigned char)r->line[from]))
+	while (from < to && (isspace((unsigned char)r->line[from]) || inside_character(r->line[from])))
 		from++;
+	while (to > from && to < r->len && inside_character(r->line[to]))
+		to--;
 	while (to > from && isspace((unsigned char)r->line[to - 1]))
 		to--;
 	return fa_strndup(r->line + from, to - from);
@@ -99,9 +176,9 @@ static void on_line(void *ctx, size_t number, const char *text, size_t len)
 	struct reading *r = ctx;
 
 	r->number = number;
-	r->line = text;
+	r->line = as_utf8(r, text, &len);
 	r->len = len;
-	fa_words_find(r->causes->words, text, len, on_word, r);
+	fa_words_find(r->causes->words, r->line, len, on_word, r);
 }
 
 /* "raise OSError('...')" in a traceback quotes the source; the message itself follows and is the better evidence. */
@@ -431,6 +508,9 @@ static void reading_release(struct reading *r)
 		}
 	for (size_t i = 0; i < r->causes->names.n; i++)
 		free(r->values[i]);
+	if (r->decoded && r->chinese != (iconv_t)-1)
+		iconv_close(r->chinese);
+	free(r->decoded);
 	free(r->seen);
 	free(r->values);
 }

@@ -356,6 +356,35 @@ static void bytes_of_zero_do_not_hide_the_error(void **state)
 	fa_diagnosis_release(&d);
 }
 
+/* GBK, as Windows in China writes it; the evidence must be UTF-8, or nobody can read the JSON. */
+static void a_chinese_code_page_is_read(void **state)
+{
+	static const char text[] = "ImportError: DLL load failed while importing flash_attn_2_cuda: "
+	                           "\xd5\xd2\xb2\xbb\xb5\xbd\xd6\xb8\xb6\xa8\xb5\xc4\xb3\xcc\xd0\xf2\xa1\xa3\n";
+	struct fa_diagnosis d;
+	struct fa_err err = FA_ERR_INIT;
+
+	(void)state;
+	assert_int_equal(0, fa_diagnose_text(&d, diagnoser, text, sizeof(text) - 1, NULL, &err));
+	assert_int_equal(1, d.n_causes > 0);
+	assert_string_equal("torch_abi_version_mismatch", d.causes[0].id);
+	assert_non_null(strstr(d.causes[0].evidence[0].text, "\xe6\x89\xbe\xe4\xb8\x8d\xe5\x88\xb0"));
+	fa_diagnosis_release(&d);
+}
+
+static void a_broken_character_becomes_a_question_mark(void **state)
+{
+	static const char text[] = "ModuleNotFoundError: No module named 'torch' \xff\xfe\xfd\n";
+	struct fa_diagnosis d;
+	struct fa_err err = FA_ERR_INIT;
+
+	(void)state;
+	assert_int_equal(0, fa_diagnose_text(&d, diagnoser, text, sizeof(text) - 1, NULL, &err));
+	assert_int_equal(1, d.n_causes);
+	assert_string_equal("ModuleNotFoundError: No module named 'torch' ???", d.causes[0].evidence[0].text);
+	fa_diagnosis_release(&d);
+}
+
 /* Only words, no line ends: each is tried, and the tries of a signal have an end. */
 static void one_line_of_many_words_ends(void **state)
 {
@@ -388,6 +417,8 @@ int main(void)
 		cmocka_unit_test(other_text_accuses_nobody),
 		cmocka_unit_test(bytes_of_zero_do_not_hide_the_error),
 		cmocka_unit_test(one_line_of_many_words_ends),
+		cmocka_unit_test(a_chinese_code_page_is_read),
+		cmocka_unit_test(a_broken_character_becomes_a_question_mark),
 	};
 	int failed = cmocka_run_group_tests_name("diagnose", tests, open_matrix, close_matrix);
 
