@@ -266,8 +266,6 @@ def run_setup(job, note, real_torch):
 
     version, cuda = toolkit(job, torch.version)
     job["torch_folder"] = folder
-    job["can_split_compile"] = cuda.startswith("cu") and "--split-compile" in subprocess.run(
-        [job["nvcc_path"], "--help"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True).stdout
     job["label"] = label(job, torch.__version__, cuda)
     job["work"] = os.path.join(job["build"], job["label"])
     os.environ["FLASH_ATTN_LOCAL_VERSION"] = job["label"]

@@ -69,7 +69,7 @@ def torch(folder, word="uint64_t"):
 def work(folder, **job):
     job.setdefault("archs", ["90"])
     job.setdefault("cores", 1)
-    job.update(source=folder, work=os.path.join(folder, "build/x"), can_split_compile=True)
+    job.update(source=folder, work=os.path.join(folder, "build/x"))
     job.setdefault("torch_folder", os.path.join(folder, "torch"))
     os.chdir(folder)
     return units.Work(job, ["csrc/flash_attn/flash_api.cpp"] + sorted(glob.glob("csrc/flash_attn/src/*.cu")), [])
