@@ -479,6 +479,66 @@ static void a_new_generation_brings_what_the_user_had_added(void **state)
 	free(site);
 }
 
+/* A plan that keeps what gen-1 holds. */
+static void prepare_keep(struct run *r, const struct fa_lock *l)
+{
+	char *python = fa_strf("%s/data/fainstall/envs/t/gen-1/bin/python", home);
+
+	prepare(r);
+	r->plan.n_steps = 0;
+	r->opts.lock = l;
+	r->opts.frozen = l != NULL;
+	r->opts.wants_lock = !l;
+	fa_facts_set_text(&r->facts, FA_FACT_PYTHON_PATH, python, NULL);
+	free(python);
+}
+
+static void drop_plan(struct run *r)
+{
+	r->plan.n_steps = 10;
+	finish(r, true);
+}
+
+static void what_is_kept_is_held_against_the_lock(void **state)
+{
+	char *notes = fa_strf("%s/data/fainstall/envs/t/gen-1/fainstall", home),
+	     *path = fa_path_join(notes, "requirements.lock");
+	struct fa_buf text = FA_BUF_INIT;
+	struct fa_lock l;
+	struct run r;
+
+	(void)state;
+	prepare(&r);
+	must(&r);
+	fa_lock_print(&text, &r.lock);
+	assert_int_equal(fa_lock_parse(&l, text.data, text.len, "lock", NULL), 0);
+	finish(&r, true);
+	prepare_keep(&r, &l);
+	assert_int_equal(go(&r), -1); /* nothing tells from which file it was installed */
+	assert_int_equal(r.err.status, FA_INTEGRITY);
+	drop_plan(&r);
+	assert_int_equal(fa_file_write(path, text.data, text.len, NULL), 0);
+	prepare_keep(&r, &l);
+	must(&r);
+	assert_true(r.result.as_locked);
+	drop_plan(&r);
+	prepare_keep(&r, NULL);
+	must(&r);
+	assert_int_equal(r.lock.n_packages, l.n_packages);
+	assert_string_equal(fa_lock_get(&r.lock, "source.file"), "flash_attn-2.8.3.tar.gz");
+	drop_plan(&r);
+	fa_lock_add_package(&l, "einops", "9.9");
+	prepare_keep(&r, &l);
+	assert_int_equal(go(&r), -1);
+	assert_int_equal(r.err.status, FA_INTEGRITY);
+	assert_non_null(strstr(r.err.text, "einops 0.8.2 is installed, the lock says 9.9"));
+	drop_plan(&r);
+	fa_buf_release(&text);
+	fa_lock_release(&l);
+	free(notes);
+	free(path);
+}
+
 /* ---- adopted environments */
 
 /* An environment with torch and an older flash-attn. The caller's. */
@@ -617,6 +677,7 @@ int main(void)
 		T(a_plan_larger_than_the_disk_is_refused_first),
 		T(a_folder_that_is_no_environment_is_refused),
 		T(a_new_generation_brings_what_the_user_had_added),
+		T(what_is_kept_is_held_against_the_lock),
 		T(the_old_flash_attn_comes_back_when_the_new_one_fails),
 		T(a_run_that_was_killed_is_undone_by_the_next),
 		T(torch_of_an_adopted_environment_is_not_replaced),
