@@ -30,7 +30,7 @@
 enum {
 	JOB_MAX = 64 << 20, /* bytes of a job */
 	WATCH_MS = 100,     /* how often the watcher looks */
-	PATIENCE_MS = 1600, /* from a cancel to the end, when nothing is being put back */
+	PATIENCE_MS = 1300, /* from a cancel to the end, when nothing is being put back */
 	TIDY_MS = 20000,    /* when something is */
 };
 
