@@ -223,6 +223,22 @@ static void act_on_faults(struct fa_solve *s)
 	}
 }
 
+/* Cards that are known from the bus though the driver has a fault: the plan stands, but nothing runs on them before it is mended. */
+static void warn_of_faults(struct fa_solve *s)
+{
+	for (size_t i = 0; s->n_cards && i < s->facts->n_problems; i++) {
+		const struct fa_problem *p = &s->facts->problems[i];
+		char *text;
+
+		if (!p->id || (strncmp(p->id, "driver_", 7) != 0 && strcmp(p->id, "gpu_lost") != 0))
+			continue;
+		text = fa_strf("%s. Mend it first: %s.", p->text ? p->text : p->id,
+		               p->repair ? p->repair : "see the driver's log");
+		fa_plan_warn(s->plan, p->id, text, p->tool);
+		free(text);
+	}
+}
+
 static long mib_of(const struct fa_solve *s, const char *what)
 {
 	return (long)fa_json_get_number(s->kb->disk_mib, what, 0);
@@ -271,6 +287,7 @@ static void act_on_all(struct fa_solve *s)
 	                       ? fa_strdup("torch")
 	                       : fa_strf("the source archive of flash-attn %s", s->found.version));
 	act_on_faults(s);
+	warn_of_faults(s);
 	if (s->no_card && (says(V(FACT_OS), "linux") || says(V(FACT_OS), "windows")) && !fa_solve_wished(s, FA_WISH_ARCH))
 		act_on_no_card(s);
 	act_on_no_python(s);
