@@ -6,6 +6,8 @@ bad=0
 while read -r line; do
 	echo "check-names: $line"
 	bad=1
-done < <(git grep -nIE '/work/|/tmp/bash_jobs|/opt/fa/|PIP_(INDEX|EXTRA|TRUSTED)[A-Z_]*=[^ ]*[a-z]' -- . \
-	':!scripts/check-names.sh' | grep -vE '\.example\b' | cut -c1-160)
+done < <({
+	git grep -nIF -e "$PWD/" -- .
+	git grep -nIE 'PIP_(INDEX|EXTRA|TRUSTED)[A-Z_]*=[^ ]*[a-z]' -- . ':!scripts/check-names.sh' | grep -vE '\.example\b'
+} | cut -c1-160)
 exit $bad

@@ -12,9 +12,14 @@ want() { # want PACKAGE COMMAND...: PACKAGE is missing when COMMAND fails
 }
 library() { pkg-config --exists "$1"; }
 program() { command -v "$1"; }
-compiles() { printf '#include <stdio.h>\nint main(void){return 0;}\n' | gcc -x c -o /dev/null -; }
-compiles_cxx() { printf '#include <string>\nint main(){return 0;}\n' | g++ -x c++ -o /dev/null -; }
-fuzzes() { printf 'int LLVMFuzzerTestOneInput(void){return 0;}\n' | clang -x c -fsanitize=fuzzer,address -o /dev/null -; }
+compiles() { printf '#include <stdio.h>\nint main(void){return 0;}\n' | gcc -x c -fsyntax-only -; }
+compiles_cxx() { printf '#include <string>\nint main(){return 0;}\n' | g++ -x c++ -fsyntax-only -; }
+fuzzes() {
+	made=$(mktemp) && printf 'int LLVMFuzzerTestOneInput(void){return 0;}\n' | clang -x c -fsanitize=fuzzer,address -o "$made" -
+	works=$?
+	rm -f "$made"
+	return "$works"
+}
 python_headers() { test -e "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"; }
 
 build() {
@@ -37,6 +42,7 @@ test)
 	want libvterm-dev library vterm
 	want g++ compiles_cxx # what a build of Flash-Attention looks for first
 	want python3 program python3
+	want openssl program openssl # a certificate for the loopback server
 	;;
 e2e)
 	want libvterm-dev library vterm

@@ -468,8 +468,7 @@ static void a_certificate_must_be_known(void **state)
 	struct fa_err err = FA_ERR_INIT;
 
 	(void)state;
-	if (!cert[0])
-		skip();
+	assert_true(cert[0] != '\0'); /* made by openssl, which scripts/need.sh brings */
 	unsetenv("SSL_CERT_DIR");
 	setenv("CURL_CA_BUNDLE", "/etc/ssl/certs/ca-certificates.crt", 1);
 	assert_int_equal(fetch(url, 70000, true, &err), -1);
@@ -498,8 +497,7 @@ static void a_proxy_is_used_and_left_out_as_configured(void **state)
 	int n[4];
 
 	(void)state;
-	if (!cert[0])
-		skip();
+	assert_true(cert[0] != '\0'); /* made by openssl, which scripts/need.sh brings */
 	setenv("SSL_CERT_FILE", ca, 1);
 	unsetenv("no_proxy");
 	unsetenv("NO_PROXY");
