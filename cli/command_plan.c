@@ -6,6 +6,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* An architecture that no card has is a slip of the hand. */
+static int check_archs(const struct fa_wish *wish, struct fa_matrix *m, struct fa_err *err)
+{
+	const struct fa_json *table = fa_matrix_table(m, "archs", err);
+	struct fa_strv asked = FA_STRV_INIT, known = FA_STRV_INIT;
+	char *all;
+	int rc = table ? 0 : -1;
+
+	fa_wish_list(wish, FA_WISH_ARCH, &asked);
+	fa_json_each (row, fa_json_get(table, "rows"))
+		if (fa_json_get_string(row, "arch"))
+			fa_strv_push(&known, fa_json_get_string(row, "arch"));
+	all = fa_strv_join(&known, " ");
+	for (size_t i = 0; i < asked.n && rc == 0; i++) {
+		char *plain = fa_arch_plain(asked.v[i]);
+
+		if (!fa_strv_has(&known, plain ? plain : asked.v[i])) {
+			rc = fa_err_set(err, FA_USAGE, "--arch: no card is known of the architecture \"%s\"", asked.v[i]);
+			fa_err_next(err, "one of: %s", all);
+		}
+		free(plain);
+	}
+	free(all);
+	fa_strv_release(&asked);
+	fa_strv_release(&known);
+	return rc;
+}
+
 int cli_make_plan(struct fa_plan *plan, const struct fa_facts *facts, const struct fa_wish *wish, struct fa_err *err)
 {
 	struct fa_matrix *m = NULL;
@@ -13,7 +41,7 @@ int cli_make_plan(struct fa_plan *plan, const struct fa_facts *facts, const stru
 
 	if (fa_matrix_open(&m, err) < 0)
 		return -1;
-	if (fa_resolve(plan, facts, wish, m, err) == 0 &&
+	if (check_archs(wish, m, err) == 0 && fa_resolve(plan, facts, wish, m, err) == 0 &&
 	    (plan->status == FA_PLAN_IMPOSSIBLE || fa_plan_steps(plan, facts, m, err) == 0))
 		rc = 0;
 	fa_matrix_close(m);
