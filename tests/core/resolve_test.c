@@ -40,7 +40,7 @@ static void read_wish(struct fa_wish *w, const char *words)
 
 	fa_strv_split(&argv, words, " ");
 	for (size_t i = 0; i < argv.n; i++) {
-		enum fa_wish_id id;
+		enum fa_wish_id id = FA_WISH_COUNT;
 		const char *value = "yes";
 
 		if (strncmp(argv.v[i], "--", 2) != 0 || fa_wish_find(&id, argv.v[i] + 2) < 0)
