@@ -409,8 +409,11 @@ class Run:
                 got = verdict.row(m["rows"], lines.LINES[self.o.line]["title"], r["direction"])
                 if got and all(c[k] == r[k] for k in ("d", "sq", "causal")):
                     share, told = got["tflops"] / r["tflops"], told + 1
-                    self.book.check("speed", "expected d%d %d%s %s" % (c["d"], c["sq"], " causal" if c["causal"] else "", r["direction"]),
-                                    "ok" if share > 0.7 else "failed", "%.0f TFLOP/s; a card of this kind reaches %.0f (%s)" % (
+                    name = "d%d %d%s %s" % (c["d"], c["sq"], " causal" if c["causal"] else "", r["direction"])
+                    if 0.7 < share < 0.9:   # hosts of one kind differ by a few percent; a worse build by 13 to 27
+                        self.tell("warning", id="slower_than_expected", text="%s is %.0f %% below what a card of this kind reaches"
+                                  % (name, 100 * (1 - share)))
+                    self.book.check("speed", "expected " + name, "ok" if share > 0.7 else "failed", "%.0f TFLOP/s; a card of this kind reaches %.0f (%s)" % (
                                         got["tflops"], r["tflops"], r["source"]), data={"share": share})
         if not told:
             self.tell("note", id="expected_unknown", text="what %s should reach is not known from a source; the share of its matmul says how good this is"
