@@ -5,6 +5,7 @@
 #include "file.h"
 #include "gate_table.h"
 #include "json.h"
+#include "matrix_data.h"
 #include "memory.h"
 #include "objects.h"
 #include "proc.h"
@@ -402,7 +403,7 @@ static void ship_row(struct fa_json *out, const struct fa_json *row)
 /* What units took: shipped with us, and what this machine has shown. Both may be missing; a damaged one counts as missing. */
 static void load_expected(struct build *b)
 {
-	char *path = fa_dir_own("matrix/units.json", NULL), *mine = measured_path();
+	char *path = fa_matrix_file("units.json", NULL), *mine = measured_path();
 	struct fa_json *table = NULL;
 
 	b->shipped = fa_json_new_object();

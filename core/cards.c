@@ -3,6 +3,7 @@
 #include "buf.h"
 #include "file.h"
 #include "json.h"
+#include "matrix_data.h"
 #include "strv.h"
 
 #include <ctype.h>
@@ -19,7 +20,7 @@ static const struct fa_json *rows(void)
 
 	if (!tried) {
 		tried = true;
-		path = fa_dir_own("matrix/cards.json", NULL);
+		path = fa_matrix_file("cards.json", NULL);
 		if (path)
 			fa_json_read_file(&table, path, NULL);
 		free(path);

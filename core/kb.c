@@ -7,6 +7,7 @@
 #include "version.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,6 +100,30 @@ static int find_on(const char *word)
 	return -1;
 }
 
+/* The file that a row stands in, for errors. The caller's. */
+static char *place_of(const struct fa_json *row, const char *table)
+{
+	const char *file = STR(row, FA_ROW_FILE);
+
+	return file ? fa_strdup(file) : fa_strf("matrix/%s.json", table);
+}
+
+static int say_row(struct fa_err *err, const struct fa_json *row, const char *table, const char *why)
+{
+	char *place = place_of(row, table);
+
+	fa_err_set(err, FA_USAGE, "%s: row \"%s\": %s", place, STR(row, "id") ? STR(row, "id") : "", why);
+	if (STR(row, FA_ROW_FILE))
+		fa_err_next(err, "Repair or remove that row; the rows that come with fainstall are whole");
+	free(place);
+	return -1;
+}
+
+bool fa_rule_on_known(const char *word)
+{
+	return find_on(word) >= 0;
+}
+
 static int make_rule(struct fa_kb *kb, const struct fa_json *row, struct fa_err *err)
 {
 	struct fa_err why = FA_ERR_INIT;
@@ -106,15 +131,16 @@ static int make_rule(struct fa_kb *kb, const struct fa_json *row, struct fa_err 
 	int on = find_on(STR(row, "on"));
 	struct fa_kb_rule *r;
 
-	if (!id || on < 0)
-		return fa_err_set(err, FA_USAGE, "matrix/rules.json: row \"%s\": unknown \"on\": \"%s\"", id ? id : "",
-		                  STR(row, "on") ? STR(row, "on") : "");
+	if (!id || on < 0) {
+		snprintf(why.text, sizeof(why.text), "unknown \"on\": \"%s\"", STR(row, "on") ? STR(row, "on") : "");
+		return say_row(err, row, "rules", why.text);
+	}
 	r = ADD(kb->rules[on], kb->n_rules[on]);
 	*r = (struct fa_kb_rule){ .id = id, .text = STR(row, "text"), .action = STR(row, "action") };
 	r->replace = fa_json_get_bool(row, "replace");
 	if (fa_rule_compile(&r->when, STR(row, "when"), fa_name_find_word, NULL, &why) < 0 ||
 	    fa_rule_compile(&r->need, STR(row, "need"), fa_name_find_word, NULL, &why) < 0)
-		return fa_err_set(err, FA_USAGE, "matrix/rules.json: row \"%s\": %s", id, why.text);
+		return say_row(err, row, "rules", why.text);
 	return 0;
 }
 
@@ -594,7 +620,7 @@ static int make_warnings(struct fa_kb *kb, struct fa_err *err)
 		r = ADD(kb->warnings, kb->n_warnings);
 		r->id = STR(row, "id");
 		if (fa_rule_compile(&r->when, STR(row, "when"), fa_name_find_word, NULL, &why) < 0)
-			return fa_err_set(err, FA_USAGE, "matrix/ids.json: row \"%s\": %s", r->id, why.text);
+			return say_row(err, row, "ids", why.text);
 	}
 	return 0;
 }

@@ -50,6 +50,7 @@ enum fa_rule_on { /* what a rule is tried on */
 };
 
 const char *fa_rule_on_word(enum fa_rule_on on);
+bool fa_rule_on_known(const char *word);
 
 struct fa_kb_rule {
 	const char *id, *text, *action;

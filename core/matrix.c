@@ -4,6 +4,8 @@
 #include "file.h"
 #include "json.h"
 #include "kb.h"
+#include "matrix_data.h"
+#include "strv.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +18,10 @@ struct table {
 };
 
 struct fa_matrix {
-	char *matrix, *recipes, *user;
-	struct table *tables; /* recipes too: their names begin with "recipes/" */
+	struct fa_matrix_data data; /* which knowledge this is; dir is its folder */
+	char *recipes, *user;
+	struct fa_strv replaced; /* what rows of the user do to shipped ones, a sentence each */
+	struct table *tables;    /* recipes too: their names begin with "recipes/" */
 	size_t n_tables;
 	struct fa_kb *kb;
 };
@@ -28,7 +32,7 @@ int fa_matrix_open_at(struct fa_matrix **out, const char *matrix, const char *re
 	if (!fa_file_is_dir(matrix))
 		return fa_err_set(err, FA_USAGE, "%s: no such folder", matrix);
 	*out = fa_calloc(1, sizeof(**out));
-	(*out)->matrix = fa_strdup(matrix);
+	(*out)->data = (struct fa_matrix_data){ .dir = fa_strdup(matrix), .date = fa_matrix_date(matrix, "about") };
 	(*out)->recipes = fa_strdup(recipes);
 	(*out)->user = fa_strdup(user);
 	return 0;
@@ -36,18 +40,33 @@ int fa_matrix_open_at(struct fa_matrix **out, const char *matrix, const char *re
 
 int fa_matrix_open(struct fa_matrix **out, struct fa_err *err)
 {
-	char *matrix = fa_dir_own("matrix", err), *recipes = matrix ? fa_dir_own("recipes", err) : NULL;
-	char *config = fa_dir_config(), *user = fa_path_join(config, "matrix");
+	struct fa_matrix_data data = { 0 };
+	char *recipes = fa_dir_own("recipes", err), *config = fa_dir_config(), *user = fa_path_join(config, "matrix");
 	int rc = -1;
 
 	*out = NULL;
-	if (matrix && recipes)
-		rc = fa_matrix_open_at(out, matrix, recipes, user, err);
-	free(matrix);
+	if (recipes && fa_matrix_data_find(&data, err) == 0)
+		rc = fa_matrix_open_at(out, data.dir, recipes, user, err);
+	if (rc == 0) {
+		fa_matrix_data_release(&(*out)->data);
+		(*out)->data = data;
+	} else {
+		fa_matrix_data_release(&data);
+	}
 	free(recipes);
 	free(config);
 	free(user);
 	return rc;
+}
+
+const struct fa_matrix_data *fa_matrix_data(const struct fa_matrix *m)
+{
+	return &m->data;
+}
+
+const struct fa_strv *fa_matrix_replaced(struct fa_matrix *m)
+{
+	return &m->replaced;
 }
 
 void fa_matrix_close(struct fa_matrix *m)
@@ -60,7 +79,8 @@ void fa_matrix_close(struct fa_matrix *m)
 		fa_json_free(m->tables[i].json);
 	}
 	free(m->tables);
-	free(m->matrix);
+	fa_matrix_data_release(&m->data);
+	fa_strv_release(&m->replaced);
 	free(m->recipes);
 	free(m->user);
 	free(m);
@@ -107,35 +127,76 @@ static int read_table(struct fa_json **out, const char *dir, const char *name, s
 	return rc;
 }
 
-/* The member by which a user's row replaces a shipped one. */
-static const char *const KEYS[] = { "id", "torch", "cuda", "arch", "version", "name", "line", NULL };
-
-static bool same_row(const struct fa_json *a, const struct fa_json *b)
+static bool same_value(const struct fa_json *a, const struct fa_json *b)
 {
-	for (int i = 0; KEYS[i]; i++) {
-		const char *x = fa_json_get_string(a, KEYS[i]), *y = fa_json_get_string(b, KEYS[i]);
+	char *x = a ? fa_json_print(a, false) : NULL, *y = b ? fa_json_print(b, false) : NULL;
+	bool same = (!x && !y) || (x && y && !strcmp(x, y));
 
-		if (x || y)
-			return x && y && !strcmp(x, y);
-	}
-	return false;
+	free(x);
+	free(y);
+	return same;
 }
 
-/* The rows of the user come first; shipped rows of the same key are left out. */
-static void override(struct fa_json *shipped, const struct fa_json *user)
+/* Do both rows have the same values in these members? */
+static bool same_row(const struct fa_json *a, const struct fa_json *b, const struct fa_strv *key)
 {
-	struct fa_json *rows = fa_json_new_array();
+	if (!key->n || !fa_json_get(a, key->v[0]))
+		return false;
+	for (size_t i = 0; i < key->n; i++)
+		if (!same_value(fa_json_get(a, key->v[i]), fa_json_get(b, key->v[i])))
+			return false;
+	return true;
+}
 
-	fa_json_each (u, fa_json_get(user, "rows"))
-		fa_json_push(rows, fa_json_copy(u));
+static const char *key_of_table(const char *name)
+{
+	for (int i = 0; fa_matrix_table_name(i); i++)
+		if (!strcmp(fa_matrix_table_name(i), name))
+			return fa_matrix_table_key(i);
+	return NULL;
+}
+
+static char *row_name(const struct fa_json *row, const struct fa_strv *key)
+{
+	struct fa_buf b = FA_BUF_INIT;
+
+	for (size_t i = 0; i < key->n; i++)
+		if (fa_json_get_string(row, key->v[i]))
+			fa_buf_addf(&b, "%s%s", b.len ? " " : "", fa_json_get_string(row, key->v[i]));
+	fa_buf_adds(&b, "");
+	return fa_buf_detach(&b);
+}
+
+/* The rows of the user come first, marked with their file; shipped rows of the same key are left out. */
+static void override(struct fa_matrix *m, struct fa_json *shipped, const struct fa_json *user, const char *name,
+                     const char *path)
+{
+	const char *key_words = key_of_table(name);
+	struct fa_json *rows = fa_json_new_array(), *copy;
+	struct fa_strv key = FA_STRV_INIT;
+
+	fa_strv_split(&key, key_words ? key_words : "", " ");
+	fa_json_each (u, fa_json_get(user, "rows")) {
+		copy = fa_json_copy(u);
+		if (fa_json_type(copy) == FA_JSON_OBJECT)
+			fa_json_set_string(copy, FA_ROW_FILE, path);
+		fa_json_push(rows, copy);
+	}
 	fa_json_each (s, fa_json_get(shipped, "rows")) {
 		bool replaced = false;
 
 		fa_json_each (u, fa_json_get(user, "rows"))
-			replaced = replaced || same_row(s, u);
-		if (!replaced)
+			replaced = replaced || same_row(s, u, &key);
+		if (replaced) {
+			char *row = row_name(s, &key);
+
+			fa_strv_pushf(&m->replaced, "%s: row \"%s\" replaces that of %s/%s.json", path, row, m->data.dir, name);
+			free(row);
+		} else {
 			fa_json_push(rows, fa_json_copy(s));
+		}
 	}
+	fa_strv_release(&key);
 	fa_json_set(shipped, "rows", rows);
 }
 
@@ -148,7 +209,7 @@ static int add_user_rows(struct fa_matrix *m, struct fa_json *shipped, const cha
 	if (path && fa_file_exists(path)) {
 		rc = read_table(&user, m->user, name, err);
 		if (rc == 0)
-			override(shipped, user);
+			override(m, shipped, user, name, path);
 		else
 			fa_err_next(err, "Repair or remove that file; the rows that come with fainstall are whole");
 		fa_json_free(user);
@@ -172,8 +233,11 @@ const struct fa_json *fa_matrix_table(struct fa_matrix *m, const char *name, str
 
 	if (known)
 		return known;
-	if (read_table(&j, m->matrix, name, err) < 0)
+	if (read_table(&j, m->data.dir, name, err) < 0) {
+		if (m->data.from)
+			fa_err_next(err, "`fainstall matrix update --shipped` goes back to what came with fainstall");
 		return NULL;
+	}
 	if (add_user_rows(m, j, name, err) < 0) {
 		fa_json_free(j);
 		return NULL;

@@ -3,6 +3,7 @@
 #include "json.h"
 #include "kb.h"
 #include "matrix.h"
+#include "matrix_data.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,9 +57,33 @@ static void print_plain(struct fa_buf *out, const struct grid *g)
 	}
 }
 
-static void print(struct fa_buf *out, struct grid *g, int markdown)
+/* Rows as objects; "-" is what nobody knows and is left out. */
+static void print_json(struct fa_buf *out, const struct grid *g)
 {
-	if (markdown)
+	struct fa_json *j = fa_json_new_object(), *rows = fa_json_new_array(), *row = NULL;
+	char *text;
+
+	for (size_t i = 0; i < g->cells.n; i++) {
+		if (i % g->columns == 0)
+			row = fa_json_new_object();
+		if (strcmp(g->cells.v[i], "-") != 0)
+			fa_json_set_string(row, g->heads[i % g->columns], g->cells.v[i]);
+		if (i % g->columns == g->columns - 1)
+			fa_json_push(rows, row);
+	}
+	fa_json_set_string(j, "schema", "fainstall.table/1");
+	fa_json_set(j, "rows", rows);
+	text = fa_json_print(j, true);
+	fa_buf_adds(out, text);
+	free(text);
+	fa_json_free(j);
+}
+
+static void print(struct fa_buf *out, struct grid *g, enum fa_show_form form)
+{
+	if (form == FA_SHOW_JSON)
+		print_json(out, g);
+	else if (form == FA_SHOW_MARKDOWN)
 		print_markdown(out, g);
 	else
 		print_plain(out, g);
@@ -67,9 +92,9 @@ static void print(struct fa_buf *out, struct grid *g, int markdown)
 
 /* ---- what there is to show */
 
-typedef int show_fn(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err);
+typedef int show_fn(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err);
 
-static int show_ids(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+static int show_ids(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	const struct fa_json *rules = fa_matrix_table(m, "rules", err), *ids = fa_matrix_table(m, "ids", err);
 	struct grid g = { { "id", "kind", "meaning", "source" }, 4, FA_STRV_INIT };
@@ -95,11 +120,11 @@ static int show_ids(struct fa_matrix *m, int markdown, struct fa_buf *out, struc
 		cell(&g, fa_json_get_string(row, "source"));
 	}
 	fa_strv_release(&seen);
-	print(out, &g, markdown);
+	print(out, &g, form);
 	return 0;
 }
 
-static int show_causes(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+static int show_causes(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	const struct fa_json *causes = fa_matrix_table(m, "causes", err);
 	struct grid g = { { "id", "cause", "why", "source" }, 4, FA_STRV_INIT };
@@ -112,11 +137,11 @@ static int show_causes(struct fa_matrix *m, int markdown, struct fa_buf *out, st
 		cell(&g, fa_json_get_string(row, "because"));
 		cell(&g, fa_json_get_string(row, "source"));
 	}
-	print(out, &g, markdown);
+	print(out, &g, form);
 	return 0;
 }
 
-static int show_names(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+static int show_names(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	struct grid g = { { "name", "meaning" }, 2, FA_STRV_INIT };
 
@@ -126,11 +151,11 @@ static int show_names(struct fa_matrix *m, int markdown, struct fa_buf *out, str
 		cell(&g, fa_name_word(i));
 		cell(&g, fa_name_meaning(i));
 	}
-	print(out, &g, markdown);
+	print(out, &g, form);
 	return 0;
 }
 
-static int show_rules(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+static int show_rules(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	const struct fa_json *rules = fa_matrix_table(m, "rules", err);
 	struct grid g = { { "on", "id", "when", "need", "action", "text" }, 6, FA_STRV_INIT };
@@ -140,7 +165,7 @@ static int show_rules(struct fa_matrix *m, int markdown, struct fa_buf *out, str
 	fa_json_each (row, fa_json_get(rules, "rows"))
 		for (size_t i = 0; i < g.columns; i++)
 			cell(&g, fa_json_get_string(row, g.heads[i]));
-	print(out, &g, markdown);
+	print(out, &g, form);
 	return 0;
 }
 
@@ -155,7 +180,7 @@ static char *builds_of(const struct fa_kb_torch *t)
 	return fa_buf_detach(&b);
 }
 
-static int show_torch(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+static int show_torch(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	struct grid g = { { "torch", "builds (* package index)", "pythons", "C++", "triton", "torchvision", "torchaudio" },
 		          7,
@@ -177,11 +202,11 @@ static int show_torch(struct fa_matrix *m, int markdown, struct fa_buf *out, str
 		cell(&g, t->torchaudio);
 		free(builds);
 	}
-	print(out, &g, markdown);
+	print(out, &g, form);
 	return 0;
 }
 
-static int show_cuda(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+static int show_cuda(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	struct grid g = { { "CUDA", "driver", "driver (Windows)", "gcc", "clang", "nvcc from wheels", "architectures" },
 		          7,
@@ -204,11 +229,11 @@ static int show_cuda(struct fa_matrix *m, int markdown, struct fa_buf *out, stru
 		free(gcc);
 		free(clang);
 	}
-	print(out, &g, markdown);
+	print(out, &g, form);
 	return 0;
 }
 
-static int show_gpus(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+static int show_gpus(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	const struct fa_json *gpus = fa_matrix_table(m, "gpus", err);
 	struct grid g = { { "card", "vendor", "architecture", "family" }, 4, FA_STRV_INIT };
@@ -224,11 +249,11 @@ static int show_gpus(struct fa_matrix *m, int markdown, struct fa_buf *out, stru
 		cell(&g, fa_json_get_string(row, "arch"));
 		cell(&g, a ? a->family : NULL);
 	}
-	print(out, &g, markdown);
+	print(out, &g, form);
 	return 0;
 }
 
-static int show_releases(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+static int show_releases(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	struct grid g = { { "line", "version", "Python", "torch", "nvcc", "on the index", "AMD (CK)" }, 7, FA_STRV_INIT };
 	struct fa_kb *kb;
@@ -246,7 +271,7 @@ static int show_releases(struct fa_matrix *m, int markdown, struct fa_buf *out, 
 		cell(&g, r->published ? "yes" : "no");
 		cell(&g, r->ck);
 	}
-	print(out, &g, markdown);
+	print(out, &g, form);
 	return 0;
 }
 
@@ -291,7 +316,7 @@ static char *lines_for(const struct fa_kb *kb, const struct fa_kb_arch *a)
 	return fa_buf_detach(&b);
 }
 
-static int show_lines(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+static int show_lines(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	struct grid g = { { "architecture", "family", "served by (training)", "compiled as" }, 4, FA_STRV_INIT };
 	struct fa_kb *kb;
@@ -307,7 +332,7 @@ static int show_lines(struct fa_matrix *m, int markdown, struct fa_buf *out, str
 		cell(&g, kb->archs[i].compile);
 		free(lines);
 	}
-	print(out, &g, markdown);
+	print(out, &g, form);
 	return 0;
 }
 
@@ -325,7 +350,7 @@ static const struct {
 	{ "route: torch's own attention", "it fits when", { FA_ON_SDPA }, 1 },
 };
 
-static void show_question(const struct fa_kb *kb, size_t q, int markdown, struct fa_buf *out)
+static void show_question(const struct fa_kb *kb, size_t q, bool markdown, struct fa_buf *out)
 {
 	fa_buf_addf(out, "%s%zu. %s; %s\n", markdown ? "### " : "", q + 1, QUESTIONS[q].question, QUESTIONS[q].decides);
 	if (markdown)
@@ -341,14 +366,142 @@ static void show_question(const struct fa_kb *kb, size_t q, int markdown, struct
 		fa_buf_addc(out, '\n');
 }
 
-static int show_tree(struct fa_matrix *m, int markdown, struct fa_buf *out, struct fa_err *err)
+static void show_tree_rows(const struct fa_kb *kb, struct fa_buf *out)
+{
+	struct grid g = { { "question", "id", "rule", "action" }, 4, FA_STRV_INIT };
+
+	for (size_t q = 0; q < sizeof(QUESTIONS) / sizeof(QUESTIONS[0]); q++)
+		for (size_t i = 0; i < QUESTIONS[q].n; i++)
+			for (size_t k = 0; k < kb->n_rules[QUESTIONS[q].on[i]]; k++) {
+				const struct fa_kb_rule *r = &kb->rules[QUESTIONS[q].on[i]][k];
+
+				cell(&g, QUESTIONS[q].question);
+				cell(&g, r->id);
+				cell(&g, r->text);
+				cell(&g, r->action);
+			}
+	print(out, &g, FA_SHOW_JSON);
+}
+
+static int show_tree(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	struct fa_kb *kb;
 
 	if (fa_matrix_kb(&kb, m, err) < 0)
 		return -1;
-	for (size_t q = 0; q < sizeof(QUESTIONS) / sizeof(QUESTIONS[0]); q++)
-		show_question(kb, q, markdown, out);
+	if (form == FA_SHOW_JSON)
+		show_tree_rows(kb, out);
+	else
+		for (size_t q = 0; q < sizeof(QUESTIONS) / sizeof(QUESTIONS[0]); q++)
+			show_question(kb, q, form == FA_SHOW_MARKDOWN, out);
+	return 0;
+}
+
+/* ---- which knowledge this is, and how much of it there is */
+
+/* Files by name: a row stands for one of each interpreter. */
+static size_t files_of(const struct fa_kb *kb, const char *source)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < kb->n_files; i++) {
+		struct fa_strv pythons = FA_STRV_INIT;
+
+		if (kb->files[i].source && !strcmp(kb->files[i].source->name, source)) {
+			fa_strv_split(&pythons, kb->files[i].pythons ? kb->files[i].pythons : "", " ");
+			n += pythons.n ? pythons.n : 1;
+		}
+		fa_strv_release(&pythons);
+	}
+	return n;
+}
+
+static size_t rows_of(struct fa_matrix *m, int table)
+{
+	const struct fa_json *t = fa_matrix_table(m, fa_matrix_table_name(table), NULL), *rows = fa_json_get(t, "rows");
+
+	return fa_json_len(rows ? rows : fa_json_get(t, "causes"));
+}
+
+static void show_data_json(struct fa_matrix *m, const struct fa_kb *kb, struct fa_buf *out)
+{
+	const struct fa_matrix_data *data = fa_matrix_data(m);
+	struct fa_json *j = fa_json_new_object(), *rows = fa_json_new_object(), *files = fa_json_new_object();
+	char *text;
+
+	fa_json_set_string(j, "schema", "fainstall.knowledge/1");
+	fa_json_set_string(j, "date", data->date);
+	fa_json_set_string(j, "in_use", data->from ? "update" : "shipped");
+	fa_json_set_string(j, "from", data->from);
+	fa_json_set_string(j, "proof", data->proof);
+	fa_json_set_string(j, "folder", data->dir);
+	fa_json_set_string(j, "notice", data->notice);
+	for (int i = 0; fa_matrix_table_name(i); i++)
+		if (rows_of(m, i))
+			fa_json_set_number(rows, fa_matrix_table_name(i), (double)rows_of(m, i));
+	for (size_t i = 0; i < kb->n_sources; i++)
+		fa_json_set_number(files, kb->sources[i].name, (double)files_of(kb, kb->sources[i].name));
+	fa_json_set(j, "rows", rows);
+	fa_json_set(j, "files", files);
+	fa_json_set(j, "replaced", fa_json_new_strv(fa_matrix_replaced(m)));
+	text = fa_json_print(j, true);
+	fa_buf_adds(out, text);
+	free(text);
+	fa_json_free(j);
+}
+
+static void count(struct grid *g, const char *name, size_t n, const char *what)
+{
+	char *text = fa_strf("%zu", n);
+
+	cell(g, name);
+	cell(g, text);
+	cell(g, what);
+	free(text);
+}
+
+static void show_counts(struct fa_matrix *m, const struct fa_kb *kb, enum fa_show_form form, struct fa_buf *out)
+{
+	struct grid g = { { "table", "rows", "of" }, 3, FA_STRV_INIT };
+
+	for (int i = 0; fa_matrix_table_name(i); i++)
+		if (rows_of(m, i))
+			count(&g, fa_matrix_table_name(i), rows_of(m, i), fa_matrix_table_what(i));
+	for (size_t i = 0; i < kb->n_sources; i++)
+		count(&g, kb->sources[i].name, files_of(kb, kb->sources[i].name), kb->sources[i].text);
+	print(out, &g, form);
+}
+
+static void say_data(struct fa_buf *out, const char *name, const char *value)
+{
+	if (value && *value)
+		fa_buf_addf(out, "%-8s %s\n", name, value);
+}
+
+/* Where it comes from, and how much of it there is. The files are counted by name behind the tables. */
+static int show_data(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
+{
+	const struct fa_matrix_data *data = fa_matrix_data(m);
+	struct fa_kb *kb;
+
+	if (fa_matrix_kb(&kb, m, err) < 0)
+		return -1;
+	if (form == FA_SHOW_JSON) {
+		show_data_json(m, kb, out);
+		return 0;
+	}
+	if (form == FA_SHOW_TEXT) {
+		say_data(out, "date", data->date);
+		say_data(out, "in use", data->from ? "an update" : "what came with fainstall");
+		say_data(out, "from", data->from);
+		say_data(out, "proof", data->proof);
+		say_data(out, "folder", data->dir);
+		say_data(out, "notice", data->notice);
+		for (size_t i = 0; i < fa_matrix_replaced(m)->n; i++)
+			say_data(out, i ? "" : "yours", fa_matrix_replaced(m)->v[i]);
+		fa_buf_addc(out, '\n');
+	}
+	show_counts(m, kb, form, out);
 	return 0;
 }
 
@@ -358,18 +511,18 @@ static const struct {
 } SHOWS[] = {
 	{ "ids", show_ids },           { "names", show_names },   { "rules", show_rules }, { "torch", show_torch },
 	{ "cuda", show_cuda },         { "gpus", show_gpus },     { "lines", show_lines }, { "tree", show_tree },
-	{ "releases", show_releases }, { "causes", show_causes },
+	{ "releases", show_releases }, { "causes", show_causes }, { "data", show_data },
 };
 
 const char *fa_matrix_shows(void)
 {
-	return "ids names rules torch cuda gpus lines tree releases causes";
+	return "data ids names rules torch cuda gpus lines tree releases causes";
 }
 
-int fa_matrix_show(struct fa_matrix *m, const char *what, int markdown, struct fa_buf *out, struct fa_err *err)
+int fa_matrix_show(struct fa_matrix *m, const char *what, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	for (size_t i = 0; i < sizeof(SHOWS) / sizeof(SHOWS[0]); i++)
 		if (!strcmp(SHOWS[i].word, what))
-			return SHOWS[i].show(m, markdown, out, err);
+			return SHOWS[i].show(m, form, out, err);
 	return fa_err_set(err, FA_USAGE, "matrix show: nothing is called \"%s\"; there is: %s", what, fa_matrix_shows());
 }

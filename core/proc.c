@@ -360,7 +360,7 @@ static pid_t fork_supervisor(const struct fa_supervise_order *order)
 static int start(struct run *run, const char *program, struct fa_err *err)
 {
 	int out[2] = { -1, -1 }, errs[2] = { -1, -1 }, pair[2] = { -1, -1 }, rc = -1;
-	struct fa_supervise_order order = { .program = program, .cwd = run->o->cwd, .err_fd = -1 };
+	struct fa_supervise_order order = { .program = program, .cwd = run->o->cwd, .in_path = run->o->in_path, .err_fd = -1 };
 
 	if (pipe2(out, O_CLOEXEC) < 0 || (!run->o->merge && pipe2(errs, O_CLOEXEC) < 0) ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {

@@ -13,6 +13,7 @@ struct fa_proc_opts {
 	const char *const *argv;    /* argv[0] is looked up in the PATH of envp */
 	const char *const *envp;    /* whole environment; NULL: ours */
 	const char *cwd;            /* NULL: ours */
+	const char *in_path;        /* absolute path of what it reads on stdin; NULL: /dev/null */
 	const char *log_path;       /* everything it prints is appended here; NULL: nowhere */
 	unsigned timeout_ms;        /* 0: none */
 	unsigned silence_ms;        /* stopped when it prints nothing for so long; 0: never */
@@ -46,7 +47,7 @@ struct fa_proc_result {
 	int64_t peak_mib;   /* largest sum of resident memory of the tree seen; at least the largest single process */
 };
 
-/* Runs it to its end: stdin /dev/null, no other descriptor, a session without terminal, signals as at login. What still runs 0.2 s
+/* Runs it to its end: stdin as above, no other descriptor, a session without terminal, signals as at login. What still runs 0.2 s
  * after the command itself ended is stopped too. Stopping: SIGTERM, after 0.8 s SIGKILL, to every descendant, until none is left;
  * the same happens when this process dies. Safe in a program with threads, handlers and children of its own. -1 (err written: what ran, how it ended, FA_INTERRUPTED when cancelled) unless it exited 0; `out` is
  * filled in every case and may be NULL. The status of other failures is `on_failure`. */

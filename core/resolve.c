@@ -6,6 +6,7 @@
 #include "buf.h"
 #include "json.h"
 #include "matrix.h"
+#include "matrix_data.h"
 #include "version.h"
 
 #include <ctype.h>
@@ -236,6 +237,8 @@ int fa_resolve(struct fa_plan *out, const struct fa_facts *facts, const struct f
 	if (fa_matrix_kb(&kb, matrix, err) < 0)
 		return -1;
 	fa_solve_once(out, facts, wish, kb, false, false);
+	if (fa_matrix_data(matrix)->notice)
+		fa_plan_warn(out, "update_not_used", fa_matrix_data(matrix)->notice, "fainstall matrix show data");
 	if (out->status == FA_PLAN_IMPOSSIBLE)
 		fa_solve_nearest(out, facts, kb);
 	else

@@ -99,6 +99,8 @@ static int spawn(pid_t *pid, const struct fa_supervise_order *o)
 	posix_spawn_file_actions_adddup2(&files, OUT, 1);
 	posix_spawn_file_actions_adddup2(&files, ERR, 2);
 	posix_spawn_file_actions_addclosefrom_np(&files, 3);
+	if (o->in_path)
+		posix_spawn_file_actions_addopen(&files, 0, o->in_path, O_RDONLY, 0);
 	if (o->cwd)
 		posix_spawn_file_actions_addchdir_np(&files, o->cwd);
 	rc = posix_spawn(pid, o->program, &files, &attr, o->argv, o->envp);

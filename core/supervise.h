@@ -16,10 +16,11 @@ struct fa_supervise_order {
 	const char *program; /* found in PATH already */
 	char *const *argv;
 	char *const *envp;
-	const char *cwd; /* NULL: ours */
-	int out_fd;      /* its stdout */
-	int err_fd;      /* its stderr; -1: as stdout */
-	int channel;     /* our end of a SOCK_SEQPACKET pair: any packet, or its end, means stop; reports go out */
+	const char *cwd;     /* NULL: ours */
+	const char *in_path; /* its stdin; NULL: /dev/null */
+	int out_fd;          /* its stdout */
+	int err_fd;          /* its stderr; -1: as stdout */
+	int channel;         /* our end of a SOCK_SEQPACKET pair: any packet, or its end, means stop; reports go out */
 };
 
 enum fa_supervise_kind { FA_SUPERVISE_STARTED, FA_SUPERVISE_NOT_STARTED, FA_SUPERVISE_SAMPLE, FA_SUPERVISE_ENDED };

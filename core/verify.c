@@ -4,6 +4,7 @@
 #include "child.h"
 #include "file.h"
 #include "json.h"
+#include "matrix_data.h"
 #include "proc.h"
 #include "report.h"
 #include "strv.h"
@@ -346,22 +347,23 @@ static void push_option(struct fa_strv *argv, const char *option, const char *va
 	fa_strv_push(argv, value);
 }
 
-static void push_own(struct fa_strv *argv, const char *option, const char *name, const char *otherwise, bool folder)
+/* The folder of a file of ours, which lies in one of two places. */
+static void push_folder(struct fa_strv *argv, const char *option, const char *name, const char *otherwise)
 {
-	char *path = fa_dir_own(name, NULL), *value;
+	char *path = fa_dir_own(name, NULL), *folder;
 
-	if (!path && otherwise)
+	if (!path)
 		path = fa_dir_own(otherwise, NULL);
-	value = path && folder ? fa_path_dir(path) : fa_strdup(path);
-	push_option(argv, option, value);
+	folder = path ? fa_path_dir(path) : NULL;
+	push_option(argv, option, folder);
 	free(path);
-	free(value);
+	free(folder);
 }
 
 static void push_argv(struct fa_strv *argv, const struct fa_verify_opts *o, const char *script)
 {
 	const struct fa_choice *c = o->choice;
-	char *here = getcwd(NULL, 0);
+	char *here = getcwd(NULL, 0), *speeds = fa_matrix_file("speed.json", NULL);
 
 	fa_strv_push(argv, o->python);
 	fa_strv_push(argv, script);
@@ -374,10 +376,11 @@ static void push_argv(struct fa_strv *argv, const struct fa_verify_opts *o, cons
 		push_option(argv, "--expect-torch", c->torch);
 		push_option(argv, "--expect-flash-attn", c->flash_attn);
 	}
-	push_own(argv, "--kernels", "kernels/roofline", "build/kernels/roofline", true);
-	push_own(argv, "--expected", "matrix/speed.json", NULL, false);
+	push_folder(argv, "--kernels", "kernels/roofline", "build/kernels/roofline");
+	push_option(argv, "--expected", speeds);
 	push_option(argv, "--caller-path", getenv("PYTHONPATH"));
 	push_option(argv, "--caller-dir", here);
+	free(speeds);
 	free(here);
 }
 

@@ -43,6 +43,7 @@ test)
 	want g++ compiles_cxx # what a build of Flash-Attention looks for first
 	want python3 program python3
 	want openssl program openssl # a certificate for the loopback server
+	want openssh-client program ssh-keygen # signs the knowledge of tests/matrix
 	;;
 e2e)
 	want libvterm-dev library vterm

@@ -1,6 +1,8 @@
 /* fainstall-worker: what downloads, clones, unpacks, builds and installs. Started by fainstall with a job on stdin; called
  * under the name "nvcc" or "c++" it is the compiler gate. */
 #include "archive.h"
+#include "fetch.h"
+#include "file.h"
 #include "gate.h"
 #include "job.h"
 
@@ -18,6 +20,37 @@ static int unpack(const char *wheel, const char *folder)
 	return (int)err.status;
 }
 
+/* ---- `fainstall-worker fetch URL FILE`, for matrix update: libcurl stays out of the main program */
+
+enum { FETCH_MAX = 64 * 1024 * 1024 };
+
+static volatile int too_much;
+
+static void watch_size(void *ctx, int64_t done, int64_t total)
+{
+	(void)ctx;
+	too_much = done > FETCH_MAX || total > FETCH_MAX;
+}
+
+static int fetch(const char *url, const char *path)
+{
+	struct fa_err err = FA_ERR_INIT;
+	struct fa_fetch_opts opts = { .url = url,
+		                      .path = path,
+		                      .size = -1,
+		                      .tries = 3,
+		                      .name = fa_path_base(url),
+		                      .cancel = &too_much,
+		                      .progress = watch_size };
+
+	if (fa_fetch(NULL, &opts, &err) == 0)
+		return 0;
+	if (too_much)
+		fa_err_set(&err, FA_NETWORK, "%s is larger than %d MiB", fa_path_base(url), FETCH_MAX >> 20);
+	fprintf(stderr, "%s\n", err.text);
+	return (int)err.status;
+}
+
 int main(int argc, char **argv)
 {
 	const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
@@ -26,6 +59,8 @@ int main(int argc, char **argv)
 		return fa_gate_main(argc, argv);
 	if (argc == 4 && !strcmp(argv[1], "unpack"))
 		return unpack(argv[2], argv[3]);
+	if (argc == 4 && !strcmp(argv[1], "fetch"))
+		return fetch(argv[2], argv[3]);
 	if (argc > 1) {
 		fprintf(stderr, "fainstall-worker is started by fainstall\nrun fainstall --help\n");
 		return 2;
