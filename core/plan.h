@@ -134,7 +134,7 @@ struct fa_plan {
 	size_t n_nearest;
 	struct fa_step *steps;
 	size_t n_steps;
-	struct fa_strv fallbacks; /* candidates to try, in order, when a binary fails its X-ray */
+	struct fa_strv fallbacks; /* addresses of files to try, in order, when a binary fails its X-ray */
 	struct fa_strv checks;    /* ids of the verification stages */
 };
 

@@ -90,7 +90,8 @@ static void choose_wheel(struct fa_solve *s, struct fa_choice *c)
 		char *name = fa_kb_file_name(s->kb, s->fallbacks[i], V(PYTHON_TAG) ? V(PYTHON_TAG) : "3");
 		char *url = fa_kb_file_url(s->kb, s->fallbacks[i], name);
 
-		fa_strv_push(&s->plan->fallbacks, url ? url : name);
+		if (url) /* one of an index is another set of packages: that is another plan */
+			fa_strv_push(&s->plan->fallbacks, url);
 		free(url);
 		free(name);
 	}

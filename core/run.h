@@ -30,6 +30,7 @@ struct fa_run {
 	char *key;              /* of the build: what decides about its bits; NULL: none wanted */
 	char *wheel;            /* the wheel in hand; NULL: none yet */
 	char wheel_sha256[FA_SHA256_HEX];
+	size_t fallback;  /* the plan's candidates tried so far, beside the first */
 	char *wheel_url;  /* canonical address of a wheel that no index has; NULL */
 	bool looked;      /* for a wheel that is ready */
 	bool wheel_ready; /* found instead of built */

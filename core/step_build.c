@@ -199,7 +199,6 @@ static int refuse(const struct fa_xray *x, const char *so, struct fa_err *err)
 	char *sentence = fa_xray_sentence(x);
 
 	fa_err_set(err, FA_CHECK, "%s does not fit this environment: %.700s", fa_path_base(so), sentence);
-	fa_err_next(err, "build it from source instead: --route source");
 	free(sentence);
 	return -1;
 }
@@ -314,15 +313,70 @@ static int compare_with_lock(const struct fa_run *run, struct fa_err *err)
 	return 0;
 }
 
+/* ---- the next candidate */
+
+/* The user's own words, with the route that makes what no file gives. */
+static void next_by_source(const struct fa_run *run, struct fa_err *err)
+{
+	struct fa_strv words = FA_STRV_INIT;
+	struct fa_wish wish;
+	char *line;
+
+	fa_wish_copy(&wish, &run->plan->wish);
+	fa_wish_set(&wish, FA_WISH_ROUTE, "source", NULL);
+	fa_wish_argv(&wish, &words);
+	line = fa_strv_join(&words, " ");
+	if (run->choice->build.wanted)
+		fa_err_next(err, "build it again: fainstall install --rebuild %s", line);
+	else
+		fa_err_next(err, "build it from source instead: fainstall install %s", line);
+	free(line);
+	fa_strv_release(&words);
+	fa_wish_release(&wish);
+}
+
+/* Brings the plan's next candidate that can be had. 1: in hand; 0: there is none; -1. A lock names one file: nothing replaces it. */
+static int take_fallback(struct fa_run *run, struct fa_err *err)
+{
+	struct fa_err no = *err;
+
+	while (!run->opts->lock && !run->choice->build.wanted && run->fallback < run->plan->fallbacks.n) {
+		const char *url = run->plan->fallbacks.v[run->fallback++];
+		struct fa_json *args = fa_json_new_object();
+		int rc;
+
+		fa_emit_text(run->sink, FA_EVENT_WARNING, "fallback", "%s; the next candidate is %s", no.text,
+		             fa_path_base(url));
+		fa_json_set_string(args, "id", "wheel");
+		fa_json_set_string(args, "kind", "wheel");
+		fa_json_set_string(args, "url", url);
+		rc = fa_step_fetch(run, args, &no);
+		fa_json_free(args);
+		if (rc == 0)
+			return 1;
+		if (no.status != FA_NETWORK || fa_run_cancelled(run)) {
+			*err = no;
+			return -1;
+		}
+	}
+	return 0;
+}
+
 int fa_step_xray(struct fa_run *run, const struct fa_json *args, struct fa_err *err)
 {
 	struct xrayed x = { 0 };
-	int rc;
+	int rc, next = 1;
 
 	(void)args;
 	if (!run->wheel)
 		return fa_err_set(err, FA_INTERNAL, "the plan looks through a wheel that no step before brings");
-	rc = xray_wheel(&x, run, err);
+	while ((rc = xray_wheel(&x, run, err)) < 0 && err->status == FA_CHECK && (next = take_fallback(run, err)) > 0) {
+		xrayed_release(&x);
+		x = (struct xrayed){ 0 };
+	}
+	if (next == 0)
+		next_by_source(run, err);
+	run->outcome = FA_OUTCOME_OK; /* a candidate that was here already skips its own fetch only */
 	if (rc == 0 && x.n_binaries)
 		rc = remember(run, &x);
 	else if (rc == 0)

@@ -24,6 +24,7 @@
 
 static const char data[] = "tests/data/execute";
 static const char wheel_name[] = "flash_attn-2.8.3+fa.t-py3-none-any.whl";
+static const char misfit[] = "flash_attn-2.8.3+misfit-py3-none-any.whl";
 static const char wheel_hash[] = "sha256:6be16ee3393c22d6c5cb14db404019aa8a2edff1e76415f0388870143d57ae22";
 
 /* ---- the build */
@@ -396,6 +397,65 @@ static void a_hash_that_differs_is_refused(void **state)
 	assert_int_equal(n_built, 0);
 }
 
+/* The steps of a plan that takes a file: fetch, pip, xray, install. */
+static void take_wheels(struct run *r, const char *first, const char *second)
+{
+	static const char names[][8] = { "fetch", "pip", "xray", "install" };
+	struct fa_json *args = fa_json_new_object();
+	char *path = fa_strf("tests/data/execute/%s", first), *url = fa_path_absolute(path);
+
+	for (size_t i = 2; i < r->plan.n_steps; i++) {
+		free(r->plan.steps[i].title);
+		fa_json_free(r->plan.steps[i].args);
+	}
+	r->plan.n_steps = 2;
+	fa_json_set_string(args, "id", "wheel");
+	fa_json_set_string(args, "kind", "wheel");
+	fa_json_set_string(args, "url", url);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		enum fa_step_kind kind;
+
+		assert_int_equal(fa_step_find(&kind, names[i]), 0);
+		fa_plan_add_step(&r->plan, kind, names[i], i ? fa_json_new_object() : args);
+	}
+	r->plan.choice.build.wanted = false;
+	if (second)
+		fa_strv_take(&r->plan.fallbacks, fa_strf("%.*s%s", (int)(strlen(url) - strlen(first)), url, second));
+	free(path);
+	free(url);
+}
+
+static void a_wheel_that_does_not_fit_gives_way_to_the_next_candidate(void **state)
+{
+	struct run r;
+
+	(void)state;
+	prepare(&r);
+	take_wheels(&r, misfit, wheel_name);
+	must(&r);
+	assert_true(said("fallback"));
+	assert_true(said("misfit.so does not fit this environment"));
+	assert_true(said("the next candidate is flash_attn-2.8.3+fa.t-py3-none-any.whl"));
+	assert_string_equal(fa_lock_package(&r.lock, "flash-attn")->version, "2.8.3+fa.t");
+	finish(&r, true);
+}
+
+static void without_another_candidate_the_next_command_is_named(void **state)
+{
+	struct run r;
+
+	(void)state;
+	prepare(&r);
+	take_wheels(&r, misfit, misfit);
+	fa_wish_set(&r.plan.wish, FA_WISH_TORCH, "2.11.0", NULL);
+	assert_int_equal(go(&r), -1);
+	assert_int_equal(r.err.status, FA_CHECK);
+	assert_string_equal(r.err.next, "build it from source instead: fainstall install --torch 2.11.0 --route source");
+	assert_true(there("data/fainstall/envs/t"));
+	finish(&r, false);
+	assert_false(there("data/fainstall/envs/t"));
+}
+
 static void pip_that_cannot_resolve_changes_nothing(void **state)
 {
 	struct run r;
@@ -672,6 +732,8 @@ int main(void)
 		T(a_damaged_wheel_of_the_wheelhouse_is_not_used),
 		T(an_edit_that_does_not_apply_is_refused),
 		T(a_hash_that_differs_is_refused),
+		T(a_wheel_that_does_not_fit_gives_way_to_the_next_candidate),
+		T(without_another_candidate_the_next_command_is_named),
 		T(pip_that_cannot_resolve_changes_nothing),
 		T(a_python_without_venv_names_the_package),
 		T(a_plan_larger_than_the_disk_is_refused_first),
