@@ -207,10 +207,7 @@ static int check_form(enum fa_wish_id id, const char *text, struct fa_err *err)
 	if (strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-") == strlen(text))
 		return 0;
 	fa_err_set(err, FA_USAGE, "--%s: \"%s\" is not a word of small letters, digits and hyphens", rows[id].option, text);
-	return fa_err_next(err, "write for example --%s %s", rows[id].option,
-	                   id == FA_WISH_WITH    ? "torchvision"
-	                   : id == FA_WISH_NEEDS ? "window"
-	                                         : "dropout");
+	return fa_err_next(err, "write for example --%s %s", rows[id].option, id == FA_WISH_WITH ? "torchvision" : "window");
 }
 
 static int check(enum fa_wish_id id, const char *text, struct fa_err *err)
@@ -223,6 +220,7 @@ static int check(enum fa_wish_id id, const char *text, struct fa_err *err)
 	case FA_WISH_LINE:
 	case FA_WISH_ROUTE:
 	case FA_WISH_PROFILE:
+	case FA_WISH_FEATURES:
 	case FA_WISH_RELAX: return check_word(id, text, err);
 	case FA_WISH_ARCH: return check_arch(text, err);
 	case FA_WISH_DTYPE: return check_dtype(text, err);
@@ -231,7 +229,6 @@ static int check(enum fa_wish_id id, const char *text, struct fa_err *err)
 	case FA_WISH_SOURCE: return check_source(text, err);
 	case FA_WISH_ENV: return check_env(text, err);
 	case FA_WISH_NEEDS:
-	case FA_WISH_FEATURES:
 	case FA_WISH_WITH: return check_form(id, text, err);
 	case FA_WISH_KEEP_TORCH:
 	case FA_WISH_OFFLINE:
