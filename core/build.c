@@ -43,6 +43,7 @@ struct build {
 	char *wheel;
 	char *failed_unit, *failed_text; /* the first unit that stopped, and why */
 	bool no_memory;
+	bool no_space;
 	char *refusal, *refusal_next; /* a sentence of build.py's */
 	char last[512];               /* last line said, for want of anything better */
 };
@@ -63,6 +64,12 @@ static void build_release(struct build *b)
 	free(b->failed_text);
 	free(b->refusal);
 	free(b->refusal_next);
+}
+
+static void look_for_full_disk(struct build *b, const char *text)
+{
+	if (strstr(text, "No space left on device") || strstr(text, "Disk quota exceeded"))
+		b->no_space = true;
 }
 
 /* ---- progress */
@@ -156,6 +163,7 @@ static void unit_failed(struct build *b, const char *name, const struct fa_json 
 {
 	const char *text = fa_json_get_string(j, "text");
 
+	look_for_full_disk(b, text ? text : "");
 	if (!b->failed_unit) {
 		b->failed_unit = fa_strdup(name);
 		b->failed_text = fa_strdup(text ? text : "");
@@ -329,6 +337,7 @@ static void on_line(void *ctx, const char *line, bool is_err)
 		return;
 	}
 	look_for_kept(b, line);
+	look_for_full_disk(b, line);
 	if (strspn(line, " \t") < strlen(line))
 		snprintf(b->last, sizeof(b->last), "%s", line);
 	e.step = b->step;
@@ -470,6 +479,11 @@ static int explain(struct build *b, const struct fa_proc_result *r, struct fa_er
 		           b->failed_text);
 		return fa_err_next(err,
 		                   "close other programs, raise the container's memory limit, or choose a smaller profile");
+	}
+	if (b->no_space) {
+		fa_err_set(err, FA_MACHINE, "%s: the disk is full: %s", b->failed_unit ? b->failed_unit : b->root,
+		           b->failed_unit ? b->failed_text : b->last);
+		return fa_err_next(err, "free some space, then run this again: what is compiled is kept");
 	}
 	if (b->failed_unit) {
 		fa_err_set(err, FA_BUILD, "%s: %s", b->failed_unit, b->failed_text);

@@ -48,10 +48,11 @@ static void script(const char *name, const char *text)
 	free(dir);
 }
 
-/* The compiler: a unit called bad fails, all others make their object. */
+/* The compiler: a unit called bad fails, one called full meets a full disk, all others make their object. */
 static const char compiler[] = "#!/bin/sh\n"
                                "for a; do last=$a; done\n"
                                "case $last in *bad*) echo 'bad.cu(3): error: no such thing'; exit 2 ;; esac\n"
+                               "case $last in *full*) cat \"$0\" >/dev/full; exit 1 ;; esac\n"
                                ": >\"$last\"\n";
 
 static int set_up(void **state)
@@ -154,6 +155,22 @@ static void the_first_error_of_the_unit_that_failed_is_said(void **state)
 	assert_null(wheel);
 }
 
+static void a_full_disk_in_the_middle_is_said_and_something_to_change(void **state)
+{
+	struct fa_err err = FA_ERR_INIT;
+	char *wheel = NULL;
+
+	(void)state;
+	assert_int_equal(build(&wheel, "echo 'fainstall {\"units\": [\"full\"]}'\ncc full", &err), -1);
+	assert_int_equal(err.status, FA_MACHINE);
+	assert_non_null(strstr(err.text, "full: the disk is full"));
+	assert_non_null(strstr(err.next, "free some space, then run this again"));
+	err = (struct fa_err)FA_ERR_INIT; /* the build system's own files, not a compiler's */
+	assert_int_equal(build(&wheel, "cat \"$0\" >/dev/full", &err), -1);
+	assert_int_equal(err.status, FA_MACHINE);
+	assert_non_null(strstr(err.text, "the disk is full"));
+}
+
 static void a_refusal_is_passed_on(void **state)
 {
 	struct fa_err err = FA_ERR_INIT;
@@ -247,16 +264,28 @@ static void collect(void *ctx, const char *line, bool is_err)
 	fa_buf_addf(&told, "%s\n", line);
 }
 
-static void profiles_of_a_small_release(void **state)
+static void must_pass(const char *program)
 {
-	const char *argv[] = { "python3", "tests/gate/profile_test.py", NULL };
+	const char *argv[] = { "python3", program, NULL };
 	struct fa_proc_opts proc = { .argv = argv, .timeout_ms = 60000, .line = collect, .merge = true };
 	struct fa_proc_result result;
 	struct fa_err err = FA_ERR_INIT;
 
-	(void)state;
+	fa_buf_reset(&told);
 	if (fa_proc_run(&result, &proc, FA_CHECK, &err) < 0)
 		fail_msg("%s\n%s", err.text, fa_buf_str(&told));
+}
+
+static void profiles_of_a_small_release(void **state)
+{
+	(void)state;
+	must_pass("tests/gate/profile_test.py");
+}
+
+static void what_the_preflight_finds_has_its_own_cause(void **state)
+{
+	(void)state;
+	must_pass("tests/gate/preflight_test.py");
 }
 
 int main(int argc, char **argv)
@@ -264,6 +293,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(units_are_told_and_the_wheel_comes_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_first_error_of_the_unit_that_failed_is_said, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_full_disk_in_the_middle_is_said_and_something_to_change, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_refusal_is_passed_on, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_crash_is_told_by_its_last_line, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(kept_units_are_said, set_up, tear_down),
@@ -271,6 +301,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(settings_of_other_builds_are_named_and_left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_missing_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(profiles_of_a_small_release, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_the_preflight_finds_has_its_own_cause, set_up, tear_down),
 	};
 	int failed;
 
