@@ -86,6 +86,9 @@ def stand_in(folder):
     torch.cuda = module("torch.cuda", _is_compiled=lambda: version.cuda is not None, device_count=lambda: 0)
     torch._C = module("torch._C", _GLIBCXX_USE_CXX11_ABI=cxx11_abi(folder))
     torch.utils = module("torch.utils", __path__=[os.path.join(folder, "utils")])
+    # From 2.15 on these two reach into the library; of them cpp_extension.py uses a lock for builds at run time, and torch's folder.
+    module("torch.utils._filelock")
+    module("torch._utils_internal", get_file_path=lambda *parts: os.path.join(os.path.dirname(folder), *parts))
     return torch
 
 
