@@ -123,7 +123,7 @@ def compile_both(job, torch, cxx, folder):
     standard = "-std=c++20" if "C++20" in read(os.path.join(include, "ATen", "ATen.h")) else "-std=c++17"
     jobs = {
         "cuda unit": [job["nvcc_path"], "-c", os.path.join(HERE, "unit.cu"), "-o", cu, standard, "-Xcompiler", "-fPIC",
-                      "--threads", "1"] + archs,
+                      "--threads", str(len(job["archs"]))] + archs,
         "C++ unit": [cxx, "-c", os.path.join(HERE, "unit.cpp"), "-o", cpp, standard, "-fPIC", "-O1", "-w", "-I" + include,
                      "-I" + os.path.join(include, "torch/csrc/api/include"), "-I" + os.path.join(home, "include"),
                      "-I" + sysconfig.get_paths()["include"]],
