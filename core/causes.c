@@ -37,7 +37,7 @@ bool fa_pattern_find(struct fa_pattern *p, const char *text, char **value_out)
 int fa_causes_name(const struct fa_causes *c, const char *name, size_t len)
 {
 	for (size_t i = 0; i < c->names.n; i++)
-		if (!strncmp(c->names.v[i], name, len) && !c->names.v[i][len])
+		if (c->names.v[i][0] == name[0] && !strncmp(c->names.v[i], name, len) && !c->names.v[i][len])
 			return (int)i;
 	return -1;
 }

@@ -25,6 +25,13 @@ enum {
 	TEXT_MAX = 400,
 };
 
+struct fa_diagnoser {
+	struct fa_causes causes;
+	void *cxx; /* libstdc++, once a symbol was met */
+	bool no_cxx;
+	char *(*translate)(const char *, char *, size_t *, int *);
+};
+
 struct hit {
 	size_t line;
 	char *text;
@@ -38,7 +45,8 @@ struct seen { /* of one signal */
 };
 
 struct reading {
-	struct fa_causes *causes;
+	struct fa_diagnoser *diagnoser;
+	struct fa_causes *causes; /* its own */
 	const struct fa_facts *facts;
 	struct seen *seen; /* [signal] */
 	char **values;     /* [name]: NULL unknown */
@@ -333,22 +341,21 @@ static bool holds(const struct reading *r, const struct fa_rule *rule)
 	return fa_rule_test(rule, (const char *const *)r->values, NULL) == FA_TRUE;
 }
 
-/* The itanium name in words, by the C++ library's own demangler, loaded only when there is something to demangle. */
-static char *demangle(const char *symbol)
+/* The itanium name in words, by the C++ library's own demangler, loaded once there is something to demangle. */
+static char *demangle(struct fa_diagnoser *d, const char *symbol)
 {
-	void *lib = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
-	char *(*translate)(const char *, char *, size_t *, int *) = NULL;
 	char *name = NULL, *copy;
 	int status = 0;
 
-	if (lib)
-		*(void **)&translate = dlsym(lib, "__cxa_demangle");
-	if (translate)
-		name = translate(symbol, NULL, NULL, &status);
+	if (!d->cxx && !d->no_cxx)
+		d->cxx = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
+	d->no_cxx = !d->cxx;
+	if (d->cxx && !d->translate)
+		*(void **)&d->translate = dlsym(d->cxx, "__cxa_demangle");
+	if (d->translate)
+		name = d->translate(symbol, NULL, NULL, &status);
 	copy = fa_strdup(name);
 	free(name);
-	if (lib)
-		dlclose(lib);
 	return copy;
 }
 
@@ -380,7 +387,7 @@ static char *explain(const struct reading *r, const struct fa_cause_row *row, si
 	free(filled);
 	if (!symbol)
 		return fa_buf_detach(&b);
-	name = demangle(symbol);
+	name = demangle(r->diagnoser, symbol);
 	if (name)
 		fa_buf_addf(&b, "%sThe symbol is %s.", b.len ? " " : "", name);
 	if (symbol_era(r->causes, symbol))
@@ -470,10 +477,6 @@ static void name_causes(struct fa_diagnosis *out, struct reading *r)
 
 /* ---- reading */
 
-struct fa_diagnoser {
-	struct fa_causes causes;
-};
-
 int fa_diagnoser_new(struct fa_diagnoser **out, struct fa_matrix *matrix, struct fa_err *err)
 {
 	const struct fa_json *table = fa_matrix_table(matrix, "causes", err);
@@ -496,6 +499,8 @@ void fa_diagnoser_free(struct fa_diagnoser *d)
 	if (!d)
 		return;
 	fa_causes_release(&d->causes);
+	if (d->cxx)
+		dlclose(d->cxx);
 	free(d);
 }
 
@@ -536,7 +541,7 @@ static int read_all(struct fa_lines *lines, int fd, const char *path, struct fa_
 static int diagnose(struct fa_diagnosis *out, struct fa_diagnoser *d, int fd, const char *path, const char *text, size_t len,
                     const struct fa_facts *facts, struct fa_err *err)
 {
-	struct reading r = { .causes = &d->causes, .facts = facts };
+	struct reading r = { .diagnoser = d, .causes = &d->causes, .facts = facts };
 	struct fa_lines lines;
 	int rc = 0;
 
