@@ -4,6 +4,7 @@
 #include "json.h"
 #include "scan.h"
 
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,22 @@ static const char *const own_names[] = {
 #undef NAME
 };
 
+/* Compiled for single bytes: what the user's locale makes of UTF-8 costs a multiple and finds nothing more in these patterns. */
+static bool compile_once(struct fa_pattern *p)
+{
+	static locale_t plain;
+	locale_t before;
+
+	if (p->compiled)
+		return true;
+	if (!plain)
+		plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	before = uselocale(plain);
+	p->compiled = regcomp(&p->re, p->text, REG_EXTENDED | (p->exact ? 0 : REG_ICASE)) == 0;
+	uselocale(before);
+	return p->compiled;
+}
+
 bool fa_pattern_find(struct fa_pattern *p, const char *text, char **value_out)
 {
 	regmatch_t m[GROUPS];
@@ -24,10 +41,7 @@ bool fa_pattern_find(struct fa_pattern *p, const char *text, char **value_out)
 	*value_out = NULL;
 	if (!p->text)
 		return true;
-	if (!p->compiled && regcomp(&p->re, p->text, REG_EXTENDED | (p->exact ? 0 : REG_ICASE)) != 0)
-		return false;
-	p->compiled = true;
-	if (regexec(&p->re, text, GROUPS, m, 0) != 0)
+	if (!compile_once(p) || regexec(&p->re, text, GROUPS, m, 0) != 0)
 		return false;
 	if (m[1].rm_so >= 0 && m[1].rm_eo > m[1].rm_so)
 		*value_out = fa_strndup(text + m[1].rm_so, (size_t)(m[1].rm_eo - m[1].rm_so));
@@ -79,12 +93,14 @@ static int load_signal(struct fa_causes *c, const struct fa_json *row, struct fa
 	s->pattern.exact = fa_json_get_bool(row, "exact");
 	if (!fa_json_len(fa_json_get(row, "text")))
 		return fa_err_set(err, FA_INTERNAL, "%s: signal \"%s\" has no text to look for", table_name, s->id);
+	s->first_word = words->n;
 	fa_json_each (text, fa_json_get(row, "text")) {
-		if (!fa_json_string(text) || !fa_json_string(text)[0])
-			return fa_err_set(err, FA_INTERNAL, "%s: signal \"%s\" has an empty text", table_name, s->id);
+		if (!fa_json_string(text) || strlen(fa_json_string(text)) < 3)
+			return fa_err_set(err, FA_INTERNAL, "%s: signal \"%s\" has a text shorter than three bytes", table_name, s->id);
 		c->signal_of = fa_realloc(c->signal_of, words->n + 1, sizeof(*c->signal_of));
 		c->signal_of[words->n] = c->n_signals;
 		fa_strv_push(words, fa_json_string(text));
+		s->n_words++;
 	}
 	c->n_signals++;
 	return 0;

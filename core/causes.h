@@ -29,6 +29,7 @@ struct fa_signal {
 	enum fa_signal_kind kind;
 	const char *meaning; /* NOISE: why it is harmless */
 	struct fa_pattern pattern;
+	size_t first_word, n_words; /* its texts */
 };
 
 struct fa_cause_rule {

@@ -19,7 +19,7 @@
 enum {
 	HITS_KEPT = 3,     /* of one signal: the first ones are what matters, echoes follow */
 	WINDOW = 1500,     /* bytes either side of a word that its pattern may look at */
-	TRIES_MAX = 20000, /* patterns tried for one signal: a hostile log ends here */
+	TRIES_MAX = 8000,  /* patterns tried for one signal: a hostile log ends here */
 	TRIES_LINE = 200,  /* in one line */
 	TRY_STEP = 1000,   /* a word so close to the last one of its line was in that one's window */
 	TEXT_MAX = 400,
@@ -39,6 +39,7 @@ struct hit {
 };
 
 struct seen { /* of one signal */
+	bool over; /* enough hits, or too many tries: its words are looked for no more */
 	size_t tries, n;
 	size_t line, line_tries, last_end; /* where its pattern was tried last */
 	struct hit hits[HITS_KEPT];
@@ -49,6 +50,7 @@ struct reading {
 	struct fa_causes *causes; /* its own */
 	const struct fa_facts *facts;
 	struct seen *seen; /* [signal] */
+	struct fa_search search;
 	char **values;     /* [name]: NULL unknown */
 	/* the line in hand */
 	const char *line;
@@ -148,16 +150,26 @@ static char *excerpt(const struct reading *r, size_t at)
 static bool worth_a_try(struct seen *s, const struct reading *r, size_t end)
 {
 	bool same_line = s->line == r->number && s->line_tries;
+	size_t step = end > s->last_end ? end - s->last_end : s->last_end - end;
 
-	if (s->n == HITS_KEPT || s->tries > TRIES_MAX || (s->n && s->hits[s->n - 1].line == r->number))
+	if (s->over || (s->n && s->hits[s->n - 1].line == r->number))
 		return false;
-	if (same_line && (s->line_tries == TRIES_LINE || (end > s->last_end && end - s->last_end < TRY_STEP)))
+	if (same_line && (s->line_tries == TRIES_LINE || step < TRY_STEP))
 		return false;
 	s->line_tries = same_line ? s->line_tries + 1 : 1;
 	s->line = r->number;
 	s->last_end = end;
 	s->tries++;
 	return true;
+}
+
+static void end_search(struct reading *r, size_t signal)
+{
+	const struct fa_signal *s = &r->causes->signals[signal];
+
+	r->seen[signal].over = true;
+	for (size_t i = 0; i < s->n_words; i++)
+		fa_search_give_up(&r->search, s->first_word + i);
 }
 
 static void on_word(void *ctx, size_t word, size_t end)
@@ -177,6 +189,8 @@ static void on_word(void *ctx, size_t word, size_t end)
 	window[to - from] = '\0';
 	if (fa_pattern_find(&signal->pattern, window, &found))
 		s->hits[s->n++] = (struct hit){ r->number, excerpt(r, end), found };
+	if (s->n == HITS_KEPT || s->tries > TRIES_MAX)
+		end_search(r, place);
 }
 
 static void on_line(void *ctx, size_t number, const char *text, size_t len)
@@ -186,7 +200,7 @@ static void on_line(void *ctx, size_t number, const char *text, size_t len)
 	r->number = number;
 	r->line = as_utf8(r, text, &len);
 	r->len = len;
-	fa_words_find(r->causes->words, r->line, len, on_word, r);
+	fa_search_text(&r->search, r->line, len, on_word, r);
 }
 
 /* "raise OSError('...')" in a traceback quotes the source; the message itself follows and is the better evidence. */
@@ -516,6 +530,7 @@ static void reading_release(struct reading *r)
 	if (r->decoded && r->chinese != (iconv_t)-1)
 		iconv_close(r->chinese);
 	free(r->decoded);
+	fa_search_release(&r->search);
 	free(r->seen);
 	free(r->values);
 }
@@ -548,6 +563,7 @@ static int diagnose(struct fa_diagnosis *out, struct fa_diagnoser *d, int fd, co
 	*out = (struct fa_diagnosis)FA_DIAGNOSIS_INIT;
 	r.seen = fa_calloc(d->causes.n_signals, sizeof(*r.seen));
 	r.values = fa_calloc(d->causes.names.n, sizeof(*r.values));
+	fa_search_init(&r.search, d->causes.words);
 	fa_lines_init(&lines, on_line, &r);
 	if (fd >= 0)
 		rc = read_all(&lines, fd, path, err);

@@ -199,87 +199,97 @@ void fa_lines_end(struct fa_lines *l)
 	l->buf = NULL;
 }
 
-/* ---- words */
+/* ---- words: of each the rarest four bytes ("gram") are looked up at every place of the text in a set of bits; only where the set
+ * has them is the word compared. Most bytes of a log cost one multiplication. (Karp and Rabin 1987, with a gram of fixed size.) */
 
-struct fa_words {
-	uint8_t class_of[256]; /* bytes that occur in no word share class 0 */
-	size_t n_classes;
-	uint32_t *next;   /* [state * n_classes + class]; once made: its row's place, twice, plus one where a word ends */
-	int32_t *first;   /* [state]: first word that ends here, -1 none */
-	int32_t *chain;   /* [word]: another word that ends at the same state */
-	uint32_t *suffix; /* [state]: nearest suffix state where a word ends, 0 none */
-	size_t n_states;
+enum { GRAM = 4, HASH_BITS = 17 };
+
+struct entry {
+	uint32_t word;
+	uint32_t next; /* of the same hash: place in entries, 0 none */
 };
 
-static unsigned char fold(unsigned char c)
+struct fa_words {
+	char **folded;         /* [word]: in small letters */
+	size_t *len;           /* [word] */
+	size_t *gram;          /* [word]: where its gram begins */
+	uint32_t *first;       /* [hash]: place in entries, 0 none */
+	struct entry *entries; /* from 1 */
+	size_t n, n_entries;
+};
+
+static char fold(char c)
 {
-	return c >= 'A' && c <= 'Z' ? (unsigned char)(c + 32) : c;
+	return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
-static void make_classes(struct fa_words *w, const char *const *words, size_t n)
+/* Letters of either case have the same hash. So have a few other bytes, which costs a comparison, no more. */
+static uint32_t hash(uint32_t gram)
 {
-	w->n_classes = 1;
-	for (size_t i = 0; i < n; i++)
-		for (const unsigned char *p = (const unsigned char *)words[i]; *p; p++)
-			if (!w->class_of[fold(*p)])
-				w->class_of[fold(*p)] = (uint8_t)w->n_classes++;
-	for (int c = 'A'; c <= 'Z'; c++)
-		w->class_of[c] = w->class_of[c + 32];
+	return ((gram | 0x20202020u) * 2654435761u) >> (32 - HASH_BITS);
 }
 
-static void make_trie(struct fa_words *w, const char *const *words, size_t n)
+static uint32_t gram_at(const char *p)
 {
-	for (size_t i = 0; i < n; i++) {
-		uint32_t state = 0;
+	uint32_t gram;
 
-		for (const unsigned char *p = (const unsigned char *)words[i]; *p; p++) {
-			uint32_t *to = &w->next[state * w->n_classes + w->class_of[*p]];
-
-			if (!*to)
-				*to = (uint32_t)w->n_states++;
-			state = *to;
-		}
-		w->chain[i] = w->first[state];
-		w->first[state] = (int32_t)i;
-	}
+	memcpy(&gram, p, sizeof(gram));
+	return gram;
 }
 
-/* Breadth first: where a state has no child, go where its longest proper suffix goes. */
-static void make_automaton(struct fa_words *w)
+/* Rare: in few of the words ("flas" and "erro" are in many, and then in many logs), and of few frequent letters. */
+static size_t rarest_gram(const char *word, size_t len, const uint16_t *in_words)
 {
-	uint32_t *queue = fa_calloc(w->n_states, sizeof(*queue)), *fail = fa_calloc(w->n_states, sizeof(*fail));
-	size_t head = 0, tail = 0;
+	size_t best = 0, least = SIZE_MAX;
 
-	for (size_t c = 0; c < w->n_classes; c++)
-		if (w->next[c])
-			queue[tail++] = w->next[c];
-	while (head < tail) {
-		uint32_t s = queue[head++];
+	for (size_t i = 0; i + GRAM <= len; i++) {
+		size_t score = 16 * (size_t)in_words[hash(gram_at(word + i))];
 
-		w->suffix[s] = w->first[fail[s]] >= 0 ? fail[s] : w->suffix[fail[s]];
-		for (size_t c = 0; c < w->n_classes; c++) {
-			uint32_t *to = &w->next[s * w->n_classes + c], otherwise = w->next[fail[s] * w->n_classes + c];
-
-			if (!*to) {
-				*to = otherwise;
-				continue;
-			}
-			fail[*to] = otherwise;
-			queue[tail++] = *to;
+		for (size_t k = 0; k < GRAM; k++)
+			score += strchr("etaoinsrlcdu", word[i + k]) != NULL;
+		if (score < least) {
+			least = score;
+			best = i;
 		}
 	}
-	free(queue);
-	free(fail);
+	return best;
 }
 
-/* The search then needs one look-up for a byte that ends no word. */
-static void make_places(struct fa_words *w)
+static void choose_grams(struct fa_words *w)
 {
-	for (size_t i = 0; i < w->n_states * w->n_classes; i++) {
-		uint32_t to = w->next[i];
+	uint16_t *in_words = fa_calloc((size_t)1 << HASH_BITS, sizeof(*in_words));
 
-		w->next[i] = (uint32_t)(to * w->n_classes) << 1 | (w->first[to] >= 0 || w->suffix[to]);
+	for (size_t i = 0; i < w->n; i++)
+		for (size_t k = 0; k + GRAM <= w->len[i]; k++)
+			in_words[hash(gram_at(w->folded[i] + k))]++;
+	for (size_t i = 0; i < w->n; i++)
+		w->gram[i] = rarest_gram(w->folded[i], w->len[i], in_words);
+	free(in_words);
+}
+
+/* A word of three bytes has a gram for each byte that may follow. */
+static void each_hash(const struct fa_words *w, size_t word, void (*give)(void *ctx, size_t word, uint32_t hash), void *ctx)
+{
+	char gram[GRAM];
+
+	if (w->len[word] >= GRAM) {
+		give(ctx, word, hash(gram_at(w->folded[word] + w->gram[word])));
+		return;
 	}
+	memcpy(gram, w->folded[word], GRAM - 1);
+	for (unsigned last = 0; last < 256; last++) {
+		gram[GRAM - 1] = (char)last;
+		if (last & 0x20) /* the others have the same hashes */
+			give(ctx, word, hash(gram_at(gram)));
+	}
+}
+
+static void add_entry(void *ctx, size_t word, uint32_t at)
+{
+	struct fa_words *w = ctx;
+
+	w->entries[++w->n_entries] = (struct entry){ (uint32_t)word, w->first[at] };
+	w->first[at] = (uint32_t)w->n_entries;
 }
 
 struct fa_words *fa_words_new(const char *const *words, size_t n)
@@ -287,43 +297,120 @@ struct fa_words *fa_words_new(const char *const *words, size_t n)
 	struct fa_words *w = fa_calloc(1, sizeof(*w));
 	size_t most = 1;
 
-	for (size_t i = 0; i < n; i++)
-		most += strlen(words[i]);
-	make_classes(w, words, n);
-	w->next = fa_calloc(most * w->n_classes, sizeof(*w->next));
-	w->first = fa_calloc(most, sizeof(*w->first));
-	w->suffix = fa_calloc(most, sizeof(*w->suffix));
-	w->chain = fa_calloc(n, sizeof(*w->chain));
-	memset(w->first, 0xff, most * sizeof(*w->first));
-	w->n_states = 1;
-	make_trie(w, words, n);
-	make_automaton(w);
-	make_places(w);
-	return w;
-}
-
-void fa_words_find(const struct fa_words *w, const char *text, size_t len, void (*hit)(void *ctx, size_t word, size_t end),
-                   void *ctx)
-{
-	uint32_t place = 0;
-
-	for (size_t i = 0; i < len; i++) {
-		place = w->next[(place >> 1) + w->class_of[(unsigned char)text[i]]];
-		if (!(place & 1))
-			continue;
-		for (uint32_t s = (uint32_t)((place >> 1) / w->n_classes); s; s = w->suffix[s])
-			for (int32_t word = w->first[s]; word >= 0; word = w->chain[word])
-				hit(ctx, (size_t)word, i + 1);
+	w->n = n;
+	w->folded = fa_calloc(n, sizeof(*w->folded));
+	w->len = fa_calloc(n, sizeof(*w->len));
+	w->gram = fa_calloc(n, sizeof(*w->gram));
+	w->first = fa_calloc((size_t)1 << HASH_BITS, sizeof(*w->first));
+	for (size_t i = 0; i < n; i++) {
+		w->folded[i] = fa_strdup(words[i]);
+		w->len[i] = strlen(words[i]);
+		for (char *p = w->folded[i]; *p; p++)
+			*p = fold(*p);
+		most += w->len[i] >= GRAM ? 1 : 128;
 	}
+	w->entries = fa_calloc(most, sizeof(*w->entries));
+	choose_grams(w);
+	for (size_t i = 0; i < n; i++)
+		each_hash(w, i, add_entry, w);
+	return w;
 }
 
 void fa_words_free(struct fa_words *w)
 {
 	if (!w)
 		return;
-	free(w->next);
+	for (size_t i = 0; i < w->n; i++)
+		free(w->folded[i]);
+	free(w->folded);
+	free(w->len);
+	free(w->gram);
 	free(w->first);
-	free(w->suffix);
-	free(w->chain);
+	free(w->entries);
 	free(w);
+}
+
+/* ---- a search */
+
+enum { WORD_BITS = 64 };
+
+static void set_bit(void *ctx, size_t word, uint32_t at)
+{
+	uint64_t *bits = ctx;
+
+	(void)word;
+	bits[at / WORD_BITS] |= (uint64_t)1 << at % WORD_BITS;
+}
+
+static void set_bits(struct fa_search *s)
+{
+	memset(s->bits, 0, ((size_t)1 << HASH_BITS) / 8);
+	for (size_t i = 0; i < s->words->n; i++)
+		if (!s->given_up[i])
+			each_hash(s->words, i, set_bit, s->bits);
+}
+
+void fa_search_init(struct fa_search *s, const struct fa_words *w)
+{
+	s->words = w;
+	s->bits = fa_calloc(((size_t)1 << HASH_BITS) / WORD_BITS, sizeof(*s->bits));
+	s->given_up = fa_calloc(w->n, sizeof(*s->given_up));
+	s->stale = false;
+	set_bits(s);
+}
+
+void fa_search_release(struct fa_search *s)
+{
+	free(s->bits);
+	free(s->given_up);
+	*s = (struct fa_search){ 0 };
+}
+
+void fa_search_give_up(struct fa_search *s, size_t word)
+{
+	s->given_up[word] = true;
+	s->stale = true;
+}
+
+static bool same_folded(const char *text, const char *folded, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (fold(text[i]) != folded[i])
+			return false;
+	return true;
+}
+
+static void compare(struct fa_search *s, const char *text, size_t len, size_t at, uint32_t h,
+                    void (*hit)(void *ctx, size_t word, size_t end), void *ctx)
+{
+	const struct fa_words *w = s->words;
+
+	for (uint32_t e = w->first[h]; e; e = w->entries[e].next) {
+		size_t word = w->entries[e].word, from = at - w->gram[word];
+
+		if (s->given_up[word] || at < w->gram[word] || len - from < w->len[word])
+			continue;
+		if (same_folded(text + from, w->folded[word], w->len[word]))
+			hit(ctx, word, from + w->len[word]);
+	}
+}
+
+void fa_search_text(struct fa_search *s, const char *text, size_t len, void (*hit)(void *ctx, size_t word, size_t end), void *ctx)
+{
+	const uint64_t *bits = s->bits;
+	char last[GRAM] = { 0 };
+
+	if (s->stale)
+		set_bits(s);
+	s->stale = false;
+	for (size_t i = 0; i + GRAM <= len; i++) {
+		uint32_t h = hash(gram_at(text + i));
+
+		if (bits[h / WORD_BITS] >> h % WORD_BITS & 1)
+			compare(s, text, len, i, h, hit, ctx);
+	}
+	if (len < GRAM - 1) /* a word of three bytes may stand at the end */
+		return;
+	memcpy(last, text + len - (GRAM - 1), GRAM - 1);
+	compare(s, text, len, len - (GRAM - 1), hash(gram_at(last)), hit, ctx);
 }

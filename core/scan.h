@@ -2,7 +2,9 @@
 #ifndef FA_SCAN_H
 #define FA_SCAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* ---- lines: bytes in, lines out. UTF-16 becomes UTF-8, terminal escapes are dropped, a carriage return starts the line again
  * (progress bars), NUL bytes become blanks. A line longer than FA_LINES_MAX arrives in overlapping pieces of that size. */
@@ -25,12 +27,23 @@ void fa_lines_init(struct fa_lines *l, void (*line)(void *ctx, size_t number, co
 void fa_lines_add(struct fa_lines *l, const void *data, size_t len);
 void fa_lines_end(struct fa_lines *l); /* the last line, if it has no end; frees */
 
-/* ---- words: an Aho-Corasick automaton over all of them (Aho and Corasick 1975), ASCII letters in either case. */
+/* ---- words: many at once, of three bytes or more, ASCII letters in either case. Made once, then searched for any number of times. */
 struct fa_words;
 
 struct fa_words *fa_words_new(const char *const *words, size_t n);
-void fa_words_find(const struct fa_words *w, const char *text, size_t len, void (*hit)(void *ctx, size_t word, size_t end),
-                   void *ctx);
 void fa_words_free(struct fa_words *w);
+
+struct fa_search {
+	const struct fa_words *words; /* borrowed */
+	uint64_t *bits;
+	bool *given_up; /* [word] */
+	bool stale;     /* bits still hold words that were given up */
+};
+
+void fa_search_init(struct fa_search *s, const struct fa_words *w);
+/* Every place where a word stands: `end` is the place after it. Words that begin at different places come in any order. */
+void fa_search_text(struct fa_search *s, const char *text, size_t len, void (*hit)(void *ctx, size_t word, size_t end), void *ctx);
+void fa_search_give_up(struct fa_search *s, size_t word); /* it is looked for no more; a hit may call it */
+void fa_search_release(struct fa_search *s);
 
 #endif

@@ -273,13 +273,26 @@ static void note_hit(void *ctx, size_t word, size_t end)
 
 static void words_are_found_inside_one_another(void **state)
 {
-	static const char *const words[] = { "killed", "oom killed", "ill" };
-	struct fa_words *w = fa_words_new(words, 3);
+	static const char *const words[] = { "killed", "oom killed", "ill", "led", "KIL" };
+	struct fa_words *w = fa_words_new(words, 5);
+	struct fa_search s;
 	struct fa_buf out = FA_BUF_INIT;
 
 	(void)state;
-	fa_words_find(w, "OOM Killed", 10, note_hit, &out);
-	assert_string_equal("2@8 1@10 0@10 ", fa_buf_str(&out));
+	fa_search_init(&s, w);
+	fa_search_text(&s, "OOM Killed", 10, note_hit, &out);
+	for (const char *hit = "0@10\0001@10\0002@8\0003@10\0004@7\0"; *hit; hit += strlen(hit) + 1)
+		if (!strstr(fa_buf_str(&out), hit))
+			fail_msg("no %s in %s", hit, fa_buf_str(&out));
+	assert_int_equal(23, out.len); /* each once */
+	fa_search_give_up(&s, 0);
+	fa_search_give_up(&s, 2);
+	fa_search_give_up(&s, 3);
+	fa_search_give_up(&s, 4);
+	fa_buf_reset(&out);
+	fa_search_text(&s, "OOM Killed", 10, note_hit, &out);
+	assert_string_equal("1@10 ", fa_buf_str(&out));
+	fa_search_release(&s);
 	fa_buf_release(&out);
 	fa_words_free(w);
 }
