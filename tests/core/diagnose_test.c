@@ -201,6 +201,125 @@ static int run_cases(const char *path, struct diagnose_case *cases, size_t n)
 	return failed;
 }
 
+/* ---- the same failure in other dresses: what a terminal, a tool or an editor makes of the same text */
+
+static void as_crlf(struct fa_buf *out, const char *line, size_t number)
+{
+	(void)number;
+	fa_buf_addf(out, "%s\r\n", line);
+}
+
+static void as_coloured(struct fa_buf *out, const char *line, size_t number)
+{
+	fa_buf_addf(out, "\033[%zum%s\033[0m\033[K\n", 31 + number % 6, line);
+}
+
+static void as_indented(struct fa_buf *out, const char *line, size_t number) /* pip shows a build's output so */
+{
+	fa_buf_addf(out, "%s      %s\n", number == 1 ? "  \xe2\x95\xb0\xe2\x94\x80> [89 lines of output]\n" : "", line);
+}
+
+static void as_timed(struct fa_buf *out, const char *line, size_t number) /* a job of a CI service */
+{
+	fa_buf_addf(out, "2026-05-02T11:03:%02zu.1234567Z %s\n", number % 60, line);
+}
+
+static void as_docker(struct fa_buf *out, const char *line, size_t number)
+{
+	fa_buf_addf(out, "#12 %zu.31 %s\n", number, line);
+}
+
+static void as_interleaved(struct fa_buf *out, const char *line, size_t number) /* other jobs write between */
+{
+	fa_buf_addf(out, "%s\n[%zu/73] c++ -MMD -O3 -std=c++17 -c /src/file%zu.cpp -o /build/file%zu.o\n", line, number, number, number);
+}
+
+static void as_progress(struct fa_buf *out, const char *line, size_t number)
+{
+	fa_buf_addf(out, "  %zu%%|####      | 1.2/2.7 MB\r  100%%|##########| 2.7/2.7 MB\r%s\n", number % 100, line);
+}
+
+static void as_quoted(struct fa_buf *out, const char *line, size_t number) /* an answer in a thread */
+{
+	(void)number;
+	fa_buf_addf(out, "> %s\n", line);
+}
+
+static void as_utf16(struct fa_buf *out, const char *line, size_t number) /* ASCII only */
+{
+	if (number == 1)
+		fa_buf_add(out, "\xff\xfe", 2);
+	for (; *line; line++) {
+		fa_buf_addc(out, *line);
+		fa_buf_addc(out, '\0');
+	}
+	fa_buf_add(out, "\r\0\n", 4);
+}
+
+static const struct {
+	const char *name;
+	void (*line)(struct fa_buf *out, const char *line, size_t number);
+} dresses[] = {
+	{ "CRLF", as_crlf },     { "colours", as_coloured },      { "indented", as_indented },
+	{ "timed", as_timed },   { "docker", as_docker },         { "interleaved", as_interleaved },
+	{ "quoted", as_quoted }, { "progress bar", as_progress }, { "UTF-16", as_utf16 },
+};
+
+static bool is_ascii(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text >= 0x80)
+			return false;
+	return true;
+}
+
+static size_t in_dress(const struct diagnose_case *c, size_t dress)
+{
+	struct fa_buf log = FA_BUF_INIT;
+	struct fa_diagnosis d;
+	struct fa_err err = FA_ERR_INIT;
+	const char *found;
+	size_t number = 0, wrong;
+
+	if (dresses[dress].line == as_utf16 && !is_ascii(fa_buf_str(&c->log)))
+		return 0;
+	for (const char *p = fa_buf_str(&c->log); *p; p += *p == '\n') {
+		char *line = fa_strndup(p, strcspn(p, "\n"));
+
+		dresses[dress].line(&log, line, ++number);
+		p += strlen(line);
+		free(line);
+	}
+	if (fa_diagnose_text(&d, diagnoser, fa_buf_str(&log), log.len, &c->facts, &err) < 0)
+		fail_msg("%s", err.text);
+	found = d.n_causes ? d.causes[0].id : d.n_noise && strcmp(c->cause, "none") != 0 ? d.noise[0].id : "none";
+	wrong = strcmp(c->cause, found) != 0;
+	if (wrong)
+		print_error("%s in %s: %s, not %s\n", c->name, dresses[dress].name, found, c->cause);
+	fa_diagnosis_release(&d);
+	fa_buf_release(&log);
+	return wrong;
+}
+
+static void the_dress_does_not_matter(void **state)
+{
+	static const char *const files[] = { "tests/diagnose/reports.cases", "tests/diagnose/kinds.cases",
+		                             "tests/diagnose/posts.cases" };
+	size_t wrong = 0;
+
+	(void)state;
+	for (size_t f = 0; f < sizeof(files) / sizeof(*files); f++) {
+		struct diagnose_case *cases;
+		size_t n = read_cases(&cases, files[f]);
+
+		for (size_t i = 0; i < n; i++)
+			for (size_t k = 0; k < sizeof(dresses) / sizeof(*dresses); k++)
+				wrong += in_dress(&cases[i], k);
+		release_cases(cases, n);
+	}
+	assert_int_equal(0, wrong);
+}
+
 /* ---- the reader of lines */
 
 static void collect(void *ctx, size_t number, const char *text, size_t len)
@@ -432,6 +551,7 @@ int main(void)
 		cmocka_unit_test(one_line_of_many_words_ends),
 		cmocka_unit_test(a_chinese_code_page_is_read),
 		cmocka_unit_test(a_broken_character_becomes_a_question_mark),
+		cmocka_unit_test(the_dress_does_not_matter),
 	};
 	int failed = cmocka_run_group_tests_name("diagnose", tests, open_matrix, close_matrix);
 
@@ -442,6 +562,8 @@ int main(void)
 	failed += run_cases("reports", cases, n);
 	n = read_cases(&cases, "tests/diagnose/kinds.cases");
 	failed += run_cases("kinds", cases, n);
+	n = read_cases(&cases, "tests/diagnose/posts.cases");
+	failed += run_cases("posts", cases, n);
 	n = read_failed_logs(&cases);
 	failed += run_cases("logs of failures", cases, n);
 	n = read_clean_logs(&cases);
