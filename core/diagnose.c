@@ -243,6 +243,14 @@ static char *gpu_values(const struct fa_facts *f, bool arch)
 	return joined;
 }
 
+static char *capable_gpu(const struct fa_facts *f)
+{
+	for (size_t i = 0; f && i < f->n_gpus; i++)
+		if (f->gpus[i].arch && f->gpus[i].vendor && !strcmp(f->gpus[i].vendor, "nvidia") && atoi(f->gpus[i].arch) >= 80)
+			return fa_strf("%zu", i);
+	return NULL;
+}
+
 static const char *cuda_toolkit(const struct fa_facts *f)
 {
 	for (size_t i = 0; f && i < f->n_toolkits; i++)
@@ -281,6 +289,7 @@ static char *own_value(const struct reading *r, enum fa_diagnose_name name)
 	case FA_DIAGNOSE_GPU_ARCH: return gpu_values(r->facts, true);
 	case FA_DIAGNOSE_GPU_VENDOR: return gpu_values(r->facts, false);
 	case FA_DIAGNOSE_GPU_SM: return r->facts && r->facts->n_gpus ? fa_strdup(r->facts->gpus[0].arch) : NULL;
+	case FA_DIAGNOSE_GPU_CAPABLE: return capable_gpu(r->facts);
 	case FA_DIAGNOSE_REAL_ERROR:
 		for (size_t i = 0; i < r->causes->n_signals; i++)
 			if (r->seen[i].n && r->causes->signals[i].kind == FA_SIGNAL_ERROR)
