@@ -147,9 +147,29 @@ static int read_lock(struct install *i, const char *path, struct fa_err *err)
 	return rc < 0 ? -1 : wish_of_lock(i, path, err);
 }
 
+/* The folder beside the lock, when its wheel is a ready one that no index has. The caller's; NULL: it is not needed. */
+static char *wheels_of_lock(const struct install *i, const char *path)
+{
+	const char *route = fa_lock_get(&i->lock, "route"), *source = fa_lock_get(&i->lock, "wheel.source");
+	char *dir, *wheels;
+
+	if (!i->have_lock || !route || strcmp(route, "wheel") != 0 || !source || strcmp(source, "wheels") != 0)
+		return NULL;
+	dir = fa_path_dir(path);
+	wheels = fa_path_join(dir, "wheels");
+	if (!fa_file_is_dir(wheels)) {
+		free(wheels);
+		wheels = NULL;
+	}
+	free(dir);
+	return wheels;
+}
+
 static int decide(struct install *i, struct fa_err *err)
 {
 	const char *path = i->c->v[CLI_OPT_LOCK];
+	char *wheels;
+	int rc;
 
 	if (cli_facts(&i->facts, i->c, err) < 0)
 		return -1;
@@ -164,7 +184,10 @@ static int decide(struct install *i, struct fa_err *err)
 		free(text);
 		i->write_lock = path;
 	}
-	return cli_make_plan(&i->plan, &i->facts, &i->wish, err);
+	wheels = wheels_of_lock(i, path);
+	rc = cli_make_plan(&i->plan, &i->facts, &i->wish, wheels, err);
+	free(wheels);
+	return rc;
 }
 
 /* 1: go on; 0: the user said no. */

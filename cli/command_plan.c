@@ -34,14 +34,16 @@ static int check_archs(const struct fa_wish *wish, struct fa_matrix *m, struct f
 	return rc;
 }
 
-int cli_make_plan(struct fa_plan *plan, const struct fa_facts *facts, const struct fa_wish *wish, struct fa_err *err)
+int cli_make_plan(struct fa_plan *plan, const struct fa_facts *facts, const struct fa_wish *wish, const char *wheels,
+                  struct fa_err *err)
 {
 	struct fa_matrix *m = NULL;
 	int rc = -1;
 
 	if (fa_matrix_open(&m, err) < 0)
 		return -1;
-	if (check_archs(wish, m, err) == 0 && fa_resolve(plan, facts, wish, m, err) == 0 &&
+	if (check_archs(wish, m, err) == 0 && fa_source_add(m, wish, err) == 0 &&
+	    (!wheels || fa_source_add_folder(m, wheels, wheels, err) >= 0) && fa_resolve(plan, facts, wish, m, err) == 0 &&
 	    (plan->status == FA_PLAN_IMPOSSIBLE || fa_plan_steps(plan, facts, m, err) == 0))
 		rc = 0;
 	fa_matrix_close(m);
@@ -129,7 +131,7 @@ int cli_plan(const struct cli *c, int *status, struct fa_err *err)
 	struct fa_plan plan = FA_PLAN_INIT;
 	int rc = -1;
 
-	if (cli_facts(&facts, c, err) == 0 && cli_make_plan(&plan, &facts, &c->wish, err) == 0) {
+	if (cli_facts(&facts, c, err) == 0 && cli_make_plan(&plan, &facts, &c->wish, NULL, err) == 0) {
 		cli_print_plan(c, &plan);
 		*status = (int)fa_plan_exit(&plan);
 		rc = cli_say_plan(&plan, err);

@@ -4,8 +4,9 @@
 
 #include "cli.h"
 
-/* Stages 2 and 3 for these facts and this wish. */
-int cli_make_plan(struct fa_plan *plan, const struct fa_facts *facts, const struct fa_wish *wish, struct fa_err *err);
+/* Stages 2 and 3 for these facts and this wish. wheels: a folder of wheels that may be taken too, beside a lock; NULL: none. */
+int cli_make_plan(struct fa_plan *plan, const struct fa_facts *facts, const struct fa_wish *wish, const char *wheels,
+                  struct fa_err *err);
 
 /* On standard output: as text, with --json as JSON, with --quiet nothing. */
 void cli_print_plan(const struct cli *c, const struct fa_plan *plan);

@@ -8,7 +8,7 @@
  *                [tools ["ninja", "setuptools<82", …]]: what only the build needs; pinned too, kept out of the environment.
  *                [indexes ["https://download.pytorch.org/whl/cu128"]]: for what the primary index lacks; locked as name @ URL
  *   pip          - (installs what was pinned and is not there yet; the package itself comes with `install`)
- *   fetch        id; file; [sha256] [size]; and url, or index "pypi", package, version, kind sdist|wheel (a wheel: the file pinned)
+ *   fetch        id; file; [sha256] [size]; and url, [mirror] fetched from instead of it, or index "pypi", package, version, kind sdist|wheel (a wheel: the file pinned)
  *   clone        id; url, "URL#COMMIT" where the user says which; [commit] [ref] [submodules [{path,[url]}]]. Without a commit the
  *                one that ref names is taken, and locked
  *   unpack       of (id of a fetch), [strip 1]; its folder is fixed, keyed by the hash, so objects in it are found again

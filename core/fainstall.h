@@ -12,6 +12,7 @@
 #include "json.h"
 #include "matrix.h"
 #include "plan.h"
+#include "source.h"
 #include "strv.h"
 #include "sys.h"
 #include "version.h"

@@ -252,3 +252,42 @@ int fa_index_wheels(struct fa_strv *out, const char *package, const char *versio
 		fa_err_set(err, FA_IMPOSSIBLE, "no index has wheels of %s %s with their sha256", package, version);
 	return rc == 1 ? 0 : -1;
 }
+
+/* ---- all wheels of an index that was named */
+
+/* 1: the page is there, 0: it is not, -1: no answer. */
+static int list_page(struct fa_strv *out, const char *url, const volatile int *cancel, struct fa_err *err)
+{
+	struct settings none = { 0 };
+	struct fa_buf page = FA_BUF_INIT;
+	int rc = get_page(&page, url, "wheels", &none, cancel, err);
+
+	if (rc == 1)
+		fa_index_read_wheels(out, fa_buf_str(&page), page.len, url);
+	fa_buf_release(&page);
+	return rc;
+}
+
+int fa_index_list(struct fa_strv *out, const char *url, const char *const *packages, const volatile int *cancel,
+                  struct fa_err *err)
+{
+	const char *slash = url[strlen(url) - 1] == '/' ? "" : "/";
+	int rc = 0, there = 0;
+
+	for (size_t i = 0; packages[i] && rc >= 0; i++) {
+		char *page = fa_strf("%s%s%s/", url, slash, packages[i]);
+
+		rc = list_page(out, page, cancel, err);
+		there += rc == 1;
+		free(page);
+	}
+	if (rc >= 0 && !there) {
+		rc = list_page(out, url, cancel, err);
+		there += rc == 1;
+	}
+	if (rc >= 0 && !there) {
+		fa_err_set(err, FA_NETWORK, "%s: there is no such page, and no list of Flash-Attention's wheels below it", url);
+		return fa_err_next(err, "name a simple index, a page of links or a folder; a repository ends with .git");
+	}
+	return rc < 0 ? -1 : 0;
+}

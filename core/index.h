@@ -38,6 +38,14 @@ int fa_index_wheels(struct fa_strv *out, const char *package, const char *versio
 bool fa_index_read_version(struct fa_strv *out, const char *text, size_t len, const char *package, const char *version,
                            const char *page);
 
+/* Every wheel on a page that was not taken back, "URL SHA256 BYTES" each; - and -1 for what the page does not say. */
+void fa_index_read_wheels(struct fa_strv *out, const char *text, size_t len, const char *page);
+
+/* The wheels of packages (normal names) of the index at `url`; when it has none of them, those that the page itself links to.
+ * FA_NETWORK: it does not answer, or has neither. None at all on a page that answers is no error. */
+int fa_index_list(struct fa_strv *out, const char *url, const char *const *packages, const volatile int *cancel,
+                  struct fa_err *err);
+
 /* The value that `pip config list` (text) gives for a setting ("index-url"): of the variable, of install, download, global. The
  * caller's; NULL: none. */
 char *fa_index_pip_setting(const char *text, const char *name);

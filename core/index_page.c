@@ -75,9 +75,18 @@ static void take(struct fa_index_file *out, const char *page, const char *link, 
 
 /* ---- what is done with each link of a page */
 
+struct link {
+	const char *name;
+	const char *page; /* URL that href is relative to */
+	const char *href;
+	const char *hash; /* sha256, NULL unknown */
+	int64_t size;     /* -1 unknown */
+	bool yanked;      /* taken back (PEP 592): an exact version may still be had */
+};
+
 struct visitor {
 	const char *page; /* its URL, for relative links */
-	void (*link)(void *ctx, const char *name, const char *page, const char *link, const char *hash, int64_t size);
+	void (*link)(void *ctx, const struct link *l);
 	void *ctx;
 };
 
@@ -87,15 +96,15 @@ struct search { /* for one file */
 	int best;
 };
 
-static void look_at(void *ctx, const char *name, const char *page, const char *link, const char *hash, int64_t size)
+static void look_at(void *ctx, const struct link *l)
 {
 	struct search *s = ctx;
-	int match = names_match(s->file, name);
+	int match = names_match(s->file, l->name);
 
 	if (match <= s->best)
 		return;
 	s->best = match;
-	take(s->out, page, link, hash, size);
+	take(s->out, l->page, l->href, l->hash, l->size);
 }
 
 /* ---- JSON (PEP 691, sizes of PEP 700) */
@@ -107,12 +116,17 @@ static void read_json(const struct visitor *v, const char *text, size_t len)
 	if (fa_json_parse(&j, text, len, "index", NULL) < 0)
 		return;
 	fa_json_each (row, fa_json_get(j, "files")) {
-		const char *name = fa_json_get_string(row, "filename"), *url = fa_json_get_string(row, "url");
 		double size = fa_json_get_number(row, "size", -1);
+		const struct fa_json *yanked = fa_json_get(row, "yanked");
+		struct link l = { .name = fa_json_get_string(row, "filename"),
+			          .page = v->page,
+			          .href = fa_json_get_string(row, "url"),
+			          .hash = fa_json_get_string(fa_json_get(row, "hashes"), "sha256"),
+			          .size = size >= 0 && size < 9e15 ? (int64_t)size : -1,
+			          .yanked = fa_json_string(yanked) || fa_json_bool(yanked) };
 
-		if (name && url)
-			v->link(v->ctx, name, v->page, url, fa_json_get_string(fa_json_get(row, "hashes"), "sha256"),
-			        size >= 0 && size < 9e15 ? (int64_t)size : -1);
+		if (l.name && l.href)
+			v->link(v->ctx, &l);
 	}
 	fa_json_free(j);
 }
@@ -166,8 +180,8 @@ static const char *skip_blanks(const char *p, const char *end)
 	return p;
 }
 
-/* The attribute href of a tag between p (behind its name) and end. The caller's; NULL: none. */
-static char *href_of(const char *p, const char *end)
+/* An attribute of a tag between p (behind its name) and end: "" when it has no value. The caller's; NULL: it is not there. */
+static char *attribute(const char *p, const char *end, const char *wanted)
 {
 	while ((p = skip_blanks(p, end)) < end) {
 		const char *name = p, *value = NULL, *value_end = NULL;
@@ -187,8 +201,8 @@ static char *href_of(const char *p, const char *end)
 		} else if (!name_len) {
 			p++;
 		}
-		if (value && name_len == 4 && !strncasecmp(name, "href", 4))
-			return unescape(value, value_end);
+		if (name_len == strlen(wanted) && !strncasecmp(name, wanted, name_len))
+			return value ? unescape(value, value_end) : fa_strdup("");
 	}
 	return NULL;
 }
@@ -224,13 +238,14 @@ static char *file_of(const char *link)
 	return fa_buf_detach(&b);
 }
 
-static void read_link(const struct visitor *v, const char *link, const char *page)
+static void read_link(const struct visitor *v, const char *href, const char *page, bool yanked)
 {
 	static const char mark[] = "#sha256=";
-	const char *hash = strstr(link, mark);
-	char *name = file_of(link);
+	const char *hash = strstr(href, mark);
+	char *name = file_of(href);
+	struct link l = { name, page, href, hash ? hash + strlen(mark) : NULL, -1, yanked };
 
-	v->link(v->ctx, name, page, link, hash ? hash + strlen(mark) : NULL, -1);
+	v->link(v->ctx, &l);
 	free(name);
 }
 
@@ -262,9 +277,12 @@ static void read_html(const struct visitor *v, const char *text, size_t len)
 		close = tag_end(p, end);
 		if (!close)
 			break;
-		link = href_of(p + (anchor ? 2 : 5), close);
+		link = attribute(p + (anchor ? 2 : 5), close, "href");
 		if (link && anchor) {
-			read_link(v, link, base);
+			char *yanked = attribute(p + 2, close, "data-yanked");
+
+			read_link(v, link, base, yanked != NULL);
+			free(yanked);
 		} else if (link) {
 			char *absolute = fa_url_join(v->page, link);
 
@@ -317,22 +335,21 @@ static bool is_wheel_of(const char *name, const char *package, const char *versi
 	return !strncmp(name + n + 1, version, v) && name[n + 1 + v] == '-';
 }
 
-static void look_at_version(void *ctx, const char *name, const char *page, const char *link, const char *hash, int64_t size)
+static void look_at_version(void *ctx, const struct link *l)
 {
 	struct version_search *s = ctx;
 	char *clean, *plain, *url;
 
-	(void)size;
-	if (!is_wheel_of(name, s->package, s->version))
+	if (!is_wheel_of(l->name, s->package, s->version))
 		return;
-	clean = clean_hash(hash);
+	clean = clean_hash(l->hash);
 	if (!clean) {
 		s->lacks_hash = true;
 		return;
 	}
-	plain = fa_strndup(link, strcspn(link, "#"));
-	url = fa_url_join(page, plain);
-	fa_strv_pushf(s->out, "%s %s %s", clean, name, url);
+	plain = fa_strndup(l->href, strcspn(l->href, "#"));
+	url = fa_url_join(l->page, plain);
+	fa_strv_pushf(s->out, "%s %s %s", clean, l->name, url);
 	free(clean);
 	free(plain);
 	free(url);
@@ -346,6 +363,35 @@ bool fa_index_read_version(struct fa_strv *out, const char *text, size_t len, co
 
 	read_links(&v, text, len);
 	return out->n && !s.lacks_hash;
+}
+
+/* ---- every wheel */
+
+static void look_at_wheel(void *ctx, const struct link *l)
+{
+	size_t len = strlen(l->name);
+	char *clean, *plain, *url, *text;
+
+	if (len < 5 || strcmp(l->name + len - 4, ".whl") != 0 || l->yanked)
+		return;
+	clean = clean_hash(l->hash);
+	plain = fa_strndup(l->href, strcspn(l->href, "#"));
+	url = fa_url_join(l->page, plain);
+	text = fa_strf("%s %s %lld", url, clean ? clean : "-", (long long)l->size);
+	if (!strpbrk(url, " \t\r\n"))
+		fa_strv_take(ctx, text);
+	else
+		free(text);
+	free(clean);
+	free(plain);
+	free(url);
+}
+
+void fa_index_read_wheels(struct fa_strv *out, const char *text, size_t len, const char *page)
+{
+	struct visitor v = { .page = page, .link = look_at_wheel, .ctx = out };
+
+	read_links(&v, text, len);
 }
 
 /* ---- pip config list: SECTION.NAME='VALUE' as Python writes it; SECTION is ":env:" for a variable */

@@ -4,6 +4,7 @@
 #include "facts.h"
 #include "json.h"
 #include "matrix.h"
+#include "policy.h"
 #include "version.h"
 
 #include <ctype.h>
@@ -90,7 +91,17 @@ static const char *major_of(struct fa_kb *kb, const char *version)
 	return version ? own(kb, fa_version_head(version, 1)) : NULL;
 }
 
+const char *fa_kb_own(struct fa_kb *kb, char *text)
+{
+	return own(kb, text);
+}
+
 /* ---- rules */
+
+struct fa_kb_rule *fa_kb_add_rule(struct fa_kb *kb, enum fa_rule_on on)
+{
+	return ADD(kb->rules[on], kb->n_rules[on]);
+}
 
 static int find_on(const char *word)
 {
@@ -408,8 +419,9 @@ static void make_sources(struct fa_kb *kb, const struct fa_json *table)
 	kb->sources = fa_calloc(SOURCES_MAX, sizeof(*kb->sources));
 	fa_json_each (row, fa_json_get(table, "rows"))
 		if (STR(row, "name") && kb->n_sources < SOURCES_MAX)
-			kb->sources[kb->n_sources++] = (struct fa_kb_source){ STR(row, "name"), STR(row, "text"),
-				                                              (int)fa_json_get_number(row, "order", 9) };
+			kb->sources[kb->n_sources++] =
+			        (struct fa_kb_source){ STR(row, "name"), STR(row, "name"), STR(row, "text"), STR(row, "trust"),
+				                       (int)fa_json_get_number(row, "order", 9) };
 }
 
 static const struct fa_kb_source *source_of(const struct fa_kb *kb, const char *name)
@@ -653,7 +665,7 @@ int fa_kb_make(struct fa_kb **out, struct fa_matrix *m, struct fa_err *err)
 	struct fa_kb *kb = fa_calloc(1, sizeof(*kb));
 	const struct fa_json *rules = fa_matrix_table(m, "rules", err);
 
-	if (!rules || make_rules(kb, rules, err) < 0)
+	if (!rules || make_rules(kb, rules, err) < 0 || fa_policy_load(kb, fa_matrix_policies(m), err) < 0)
 		goto fail;
 	for (size_t i = 0; i < sizeof(LOADS) / sizeof(LOADS[0]); i++)
 		if (load(kb, m, LOADS[i].table, LOADS[i].make, err) < 0)
@@ -701,6 +713,7 @@ void fa_kb_free(struct fa_kb *kb)
 	free(kb->files);
 	free(kb->units);
 	free(kb->lines);
+	fa_strv_release(&kb->policies);
 	fa_strv_release(&kb->pool);
 	free(kb);
 }

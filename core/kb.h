@@ -54,7 +54,8 @@ bool fa_rule_on_known(const char *word);
 
 struct fa_kb_rule {
 	const char *id, *text, *action;
-	bool replace; /* torch that fails it is replaced, where that was allowed */
+	const char *policy_when, *policy_need; /* as text; NULL: no rule of a policy */
+	bool replace;                          /* torch that fails it is replaced, where that was allowed */
 	struct fa_rule when, need;
 };
 
@@ -109,7 +110,10 @@ struct fa_kb_release {
 };
 
 struct fa_kb_source {
-	const char *name, *text;
+	const char *name;
+	const char *word; /* the name as rules see it: one word */
+	const char *text;
+	const char *trust; /* who vouches: upstream, index, third_party, named */
 	int order;
 };
 
@@ -130,6 +134,9 @@ struct fa_kb_file { /* a wheel that exists */
 	int64_t bytes;
 	const struct fa_json *extra;         /* [[CUDA major, extra], …] */
 	const struct fa_kb_release *release; /* NULL: in no table */
+	const struct fa_kb_source
+	        *copy_of;      /* the file of that name of a known source: this one is a mirror; NULL: it is none */
+	const char *canonical; /* address of that file there */
 };
 
 struct fa_kb_shelf { /* files of one source, line and torch minor */
@@ -177,6 +184,8 @@ struct fa_kb {
 	const struct fa_json *features; /* of fa2: feature -> first release */
 	const char *torch_index, *official_url, *official_name, *community_url, *community_name;
 	const char *repository;
+	struct fa_strv policies; /* files of rules that a lab made; none: everything is allowed */
+	const char *policy_text; /* whom to ask, as they say */
 	const struct fa_json *submodules, *ids, *gpus, *settings, *bad_settings;
 	struct fa_kb_rule *warnings; /* rows of ids.json that a rule brings about */
 	size_t n_warnings;
@@ -187,7 +196,9 @@ struct fa_kb {
 
 int fa_kb_make(struct fa_kb **out, struct fa_matrix *m, struct fa_err *err);
 void fa_kb_free(struct fa_kb *kb);
-void fa_kb_shelve(struct fa_kb *kb); /* after files were added */
+struct fa_kb_rule *fa_kb_add_rule(struct fa_kb *kb, enum fa_rule_on on); /* zeroed, behind those that are there */
+const char *fa_kb_own(struct fa_kb *kb, char *text);                     /* takes it; as long as kb lives */
+void fa_kb_shelve(struct fa_kb *kb);                                     /* after files were added */
 int fa_kb_add_listing(struct fa_kb *kb, const char *name, const char *base, const char *listing);
 
 const struct fa_kb_arch *fa_kb_arch(const struct fa_kb *kb, const char *arch);

@@ -3,6 +3,7 @@
 #include "file.h"
 #include "json.h"
 #include "kb.h"
+#include "policy.h"
 #include "version.h"
 
 #include <ctype.h>
@@ -254,7 +255,7 @@ static const char *glibc_of(struct fa_kb *kb, const char *platform)
 		return pool(kb, fa_strf("2.%d", atoi(p + strlen("manylinux_2_"))));
 	if (strstr(platform, "manylinux2014"))
 		return "2.17";
-	return strstr(platform, "linux") ? "2.35" : NULL;
+	return NULL; /* nothing is promised: the X-ray decides */
 }
 
 static const char *codes_of(const struct fa_kb *kb, const char *line, const char *version, const char *cuda)
@@ -353,11 +354,46 @@ static bool is_hash(const char *text)
 	return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
 }
 
-static bool add_file(struct fa_kb *kb, const struct fa_kb_source *source, const char *base, const char *where, const char *hash)
+/* The same file by name in a source that we know: what is known of it holds for a copy. NULL: there is none. */
+static const struct fa_kb_file *known_file(const struct fa_kb *kb, const struct fa_kb_file *f, const char *name)
+{
+	for (size_t i = 0; i < kb->n_files; i++) {
+		const struct fa_kb_file *k = &kb->files[i];
+		bool candidate =
+		        k->release && equal(k->line, f->line) && equal(k->version, f->version) && equal(k->torch, f->torch);
+		char *theirs = candidate ? fa_kb_file_name(kb, k, f->pythons ? f->pythons : "3") : NULL;
+		bool same = theirs && !strcmp(theirs, name);
+
+		free(theirs);
+		if (same)
+			return k;
+	}
+	return NULL;
+}
+
+static void copy_known(struct fa_kb *kb, struct fa_kb_file *f, const struct fa_kb_file *k)
+{
+	f->abi = k->abi;
+	f->glibc = k->glibc;
+	f->codes = k->codes;
+	f->driver = k->driver;
+	f->nightly = k->nightly;
+	f->backward = k->backward;
+	f->dtypes = k->dtypes;
+	f->features = k->features;
+	f->torch_min = k->torch_min;
+	f->sha256 = f->sha256 ? f->sha256 : k->sha256;
+	f->bytes = f->bytes >= 0 ? f->bytes : k->bytes;
+	f->canonical = pool(kb, fa_kb_file_url(kb, k, f->name));
+	f->copy_of = f->canonical ? k->source : NULL;
+}
+
+static bool add_file(struct fa_kb *kb, const struct fa_kb_source *source, const char *base, const struct fa_strv *words)
 {
 	struct fa_kb_file f = { .source = source, .bytes = -1, .backward = true, .dtypes = "fp16 bf16" };
-	const char *base_name = fa_path_base(where);
-	char *name = unescape(base_name);
+	const char *where = words->v[0], *hash = words->n > 1 ? words->v[1] : NULL;
+	char *name = unescape(fa_path_base(where));
+	const struct fa_kb_file *known;
 
 	if (!read_name(kb, &f, name)) {
 		free(name);
@@ -366,6 +402,10 @@ static bool add_file(struct fa_kb *kb, const struct fa_kb_source *source, const 
 	f.name = pool(kb, name);
 	f.url = pool(kb, strstr(where, "://") ? fa_strdup(where) : fa_path_join(base ? base : "", where));
 	f.sha256 = hash && is_hash(hash) ? pool(kb, fa_strdup(hash)) : NULL;
+	f.bytes = words->n > 2 ? strtoll(words->v[2], NULL, 10) : -1;
+	known = known_file(kb, &f, name);
+	if (known)
+		copy_known(kb, &f, known);
 	if ((kb->n_files & (kb->n_files - 1)) == 0)
 		kb->files = fa_realloc(kb->files, kb->n_files ? 2 * kb->n_files : 1, sizeof(*kb->files));
 	kb->files[kb->n_files++] = f;
@@ -381,13 +421,16 @@ int fa_kb_add_listing(struct fa_kb *kb, const char *name, const char *base, cons
 	if (kb->n_sources >= 64) /* SOURCES_MAX of kb.c */
 		return 0;
 	source = &kb->sources[kb->n_sources++];
-	*source = (struct fa_kb_source){ pool(kb, fa_strdup(name)), "a source that was named", 0 };
+	*source = (struct fa_kb_source){ .name = pool(kb, fa_strdup(name)),
+		                         .word = pool(kb, fa_policy_word(base && !strstr(name, "://") ? base : name)),
+		                         .text = "a source that was named",
+		                         .trust = "named" };
 	fa_strv_split(&lines, listing, "\r\n");
 	for (size_t i = 0; i < lines.n; i++) {
 		struct fa_strv words = FA_STRV_INIT;
 
 		fa_strv_split(&words, lines.v[i], " \t");
-		if (words.n && add_file(kb, source, base, words.v[0], words.n > 1 ? words.v[1] : NULL))
+		if (words.n && add_file(kb, source, base, &words))
 			taken++;
 		fa_strv_release(&words);
 	}

@@ -2,6 +2,7 @@
 #include "lock.h"
 
 #include "buf.h"
+#include "url.h"
 #include "version.h"
 
 #include <stdlib.h>
@@ -135,22 +136,40 @@ static void describe_choice(struct fa_lock *l, const struct fa_choice *c)
 	set_text(l, "python", c->python);
 	set_list(l, "archs", &c->archs);
 	set_text(l, "wheel.name", c->wheel.name);
-	set_text(l, "wheel.source", c->wheel.source);
+	if (c->wheel.source) {
+		char *source = fa_url_plain(c->wheel.source);
+
+		set_text(l, "wheel.source", c->wheel.url && *c->wheel.url == '/' ? "wheels" : source);
+		free(source);
+	}
 	if (c->build.wanted)
 		describe_build(l, &c->build);
 }
 
-static void describe_wish(struct fa_lock *l, const struct fa_wish *wish)
+/* Does the source say only where a file was taken from? A mirror and a folder of this machine do: configuration, not part of a lock. */
+static bool is_mirror(const struct fa_choice *c)
+{
+	return c->wheel.mirror || (c->wheel.url && *c->wheel.url == '/');
+}
+
+static void describe_wish(struct fa_lock *l, const struct fa_wish *wish, const struct fa_choice *c)
 {
 	struct fa_wish kept_wish = FA_WISH_INIT;
 	struct fa_strv words = FA_STRV_INIT;
 
 	fa_wish_copy(&kept_wish, wish);
 	for (int i = 0; i < FA_WISH_COUNT; i++)
-		if (of_the_place((enum fa_wish_id)i)) {
+		if (of_the_place((enum fa_wish_id)i) || (i == FA_WISH_SOURCE && is_mirror(c))) {
 			free(kept_wish.v[i]);
 			kept_wish.v[i] = NULL;
 		}
+	if (kept_wish.v[FA_WISH_SOURCE]) { /* without the key to it */
+		char *plain = fa_url_plain(kept_wish.v[FA_WISH_SOURCE]);
+
+		free(kept_wish.v[FA_WISH_SOURCE]);
+		kept_wish.v[FA_WISH_SOURCE] = fa_strndup(plain, strcspn(plain, "?"));
+		free(plain);
+	}
 	fa_wish_argv(&kept_wish, &words);
 	set_list_by(l, "wish", &words, " ");
 	fa_strv_release(&words);
@@ -168,7 +187,7 @@ void fa_lock_describe(struct fa_lock *l, const struct fa_plan *plan, const struc
 	set_taken(l, "fact.gpus", gpus_text(facts));
 	set_taken(l, "fact.toolkits", toolkits_text(facts));
 	describe_choice(l, &plan->choice);
-	describe_wish(l, &plan->wish);
+	describe_wish(l, &plan->wish, &plan->choice);
 }
 
 /* ---- wish */

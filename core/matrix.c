@@ -5,6 +5,7 @@
 #include "json.h"
 #include "kb.h"
 #include "matrix_data.h"
+#include "policy.h"
 #include "strv.h"
 
 #include <stdlib.h>
@@ -20,6 +21,7 @@ struct table {
 struct fa_matrix {
 	struct fa_matrix_data data; /* which knowledge this is; dir is its folder */
 	char *recipes, *user;
+	struct fa_strv policies; /* paths */
 	struct fa_strv replaced; /* what rows of the user do to shipped ones, a sentence each */
 	struct table *tables;    /* recipes too: their names begin with "recipes/" */
 	size_t n_tables;
@@ -50,6 +52,7 @@ int fa_matrix_open(struct fa_matrix **out, struct fa_err *err)
 	if (rc == 0) {
 		fa_matrix_data_release(&(*out)->data);
 		(*out)->data = data;
+		fa_policy_paths(&(*out)->policies);
 	} else {
 		fa_matrix_data_release(&data);
 	}
@@ -62,6 +65,11 @@ int fa_matrix_open(struct fa_matrix **out, struct fa_err *err)
 const struct fa_matrix_data *fa_matrix_data(const struct fa_matrix *m)
 {
 	return &m->data;
+}
+
+struct fa_strv *fa_matrix_policies(struct fa_matrix *m)
+{
+	return &m->policies;
 }
 
 const struct fa_strv *fa_matrix_replaced(struct fa_matrix *m)
@@ -81,6 +89,7 @@ void fa_matrix_close(struct fa_matrix *m)
 	free(m->tables);
 	fa_matrix_data_release(&m->data);
 	fa_strv_release(&m->replaced);
+	fa_strv_release(&m->policies);
 	free(m->recipes);
 	free(m->user);
 	free(m);

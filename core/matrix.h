@@ -25,6 +25,9 @@ void fa_matrix_close(struct fa_matrix *m);
 /* Which knowledge it is: folder, date, where from (matrix_data.h). Borrowed. */
 const struct fa_matrix_data *fa_matrix_data(const struct fa_matrix *m);
 
+/* Files of a lab's policy that hold (policy.h): those of the machine, unless the folders were named. */
+struct fa_strv *fa_matrix_policies(struct fa_matrix *m);
+
 /* A sentence for each shipped row that a row of the user replaces, of the tables read so far. Borrowed. */
 const struct fa_strv *fa_matrix_replaced(struct fa_matrix *m);
 

@@ -505,18 +505,71 @@ static int show_data(struct fa_matrix *m, enum fa_show_form form, struct fa_buf 
 	return 0;
 }
 
+static int show_sources(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
+{
+	struct grid g = { { "source", "order", "trust", "files", "what" }, 5, FA_STRV_INIT };
+	struct fa_kb *kb;
+
+	if (fa_matrix_kb(&kb, m, err) < 0)
+		return -1;
+	for (size_t i = 0; i < kb->n_sources; i++) {
+		char *order = fa_strf("%d", kb->sources[i].order), *files = fa_strf("%zu", files_of(kb, kb->sources[i].name));
+
+		cell(&g, kb->sources[i].name);
+		cell(&g, order);
+		cell(&g, kb->sources[i].trust);
+		cell(&g, files);
+		cell(&g, kb->sources[i].text);
+		free(order);
+		free(files);
+	}
+	print(out, &g, form);
+	return 0;
+}
+
+/* The rules of a lab's policy that hold here, and the files that they stand in. */
+static int show_policy(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
+{
+	struct grid g = { { "id", "on", "when", "need" }, 4, FA_STRV_INIT };
+	struct fa_kb *kb;
+
+	if (fa_matrix_kb(&kb, m, err) < 0)
+		return -1;
+	for (size_t i = 0; form == FA_SHOW_TEXT && i < kb->policies.n; i++)
+		fa_buf_addf(out, "%s\n", kb->policies.v[i]);
+	if (form == FA_SHOW_TEXT && !kb->policies.n)
+		fa_buf_adds(out, "No policy: everything is allowed. One would stand in /etc/fainstall/policy.json or in the "
+		                 "configuration "
+		                 "folder.\n");
+	for (int on = 0; on < FA_ON_COUNT; on++)
+		for (size_t i = 0; i < kb->n_rules[on]; i++) {
+			const struct fa_kb_rule *r = &kb->rules[on][i];
+
+			if (!r->policy_need)
+				continue;
+			cell(&g, r->id);
+			cell(&g, fa_rule_on_word((enum fa_rule_on)on));
+			cell(&g, r->policy_when);
+			cell(&g, r->policy_need);
+		}
+	if (g.cells.n || form == FA_SHOW_JSON)
+		print(out, &g, form);
+	return 0;
+}
+
 static const struct {
 	const char *word;
 	show_fn *show;
 } SHOWS[] = {
 	{ "ids", show_ids },           { "names", show_names },   { "rules", show_rules }, { "torch", show_torch },
 	{ "cuda", show_cuda },         { "gpus", show_gpus },     { "lines", show_lines }, { "tree", show_tree },
-	{ "releases", show_releases }, { "causes", show_causes }, { "data", show_data },
+	{ "releases", show_releases }, { "causes", show_causes }, { "data", show_data },   { "sources", show_sources },
+	{ "policy", show_policy },
 };
 
 const char *fa_matrix_shows(void)
 {
-	return "data ids names rules torch cuda gpus lines tree releases causes";
+	return "data ids names rules torch cuda gpus lines tree releases causes sources policy";
 }
 
 int fa_matrix_show(struct fa_matrix *m, const char *what, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)

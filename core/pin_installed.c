@@ -5,6 +5,7 @@
 #include "index.h"
 #include "json.h"
 #include "pip.h"
+#include "url.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,7 @@ static bool keep(struct fa_run *run, const struct fa_distribution *d, const stru
 		if (w.n == 3 && name_has_any(w.v[1], tags)) {
 			fa_strv_pushf(&p->hashes, "sha256:%s", w.v[0]);
 			fa_run_need_of_file(run, w.v[1]);
-			p->url = by_url ? fa_run_plain_url(w.v[2]) : NULL;
+			p->url = by_url ? fa_url_plain(w.v[2]) : NULL;
 			one = true;
 		}
 		fa_strv_release(&w);

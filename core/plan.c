@@ -156,6 +156,7 @@ void fa_choice_copy(struct fa_choice *out, const struct fa_choice *c)
 		.python = fa_strdup(c->python),
 		.wheel = { .name = fa_strdup(c->wheel.name),
 		           .url = fa_strdup(c->wheel.url),
+		           .mirror = fa_strdup(c->wheel.mirror),
 		           .source = fa_strdup(c->wheel.source),
 		           .sha256 = fa_strdup(c->wheel.sha256) },
 	};
@@ -187,6 +188,7 @@ void fa_choice_release(struct fa_choice *c)
 	free(c->python);
 	free(c->wheel.name);
 	free(c->wheel.url);
+	free(c->wheel.mirror);
 	free(c->wheel.source);
 	free(c->wheel.sha256);
 	fa_strv_release(&c->archs);

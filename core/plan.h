@@ -18,8 +18,9 @@ struct fa_matrix;
 enum fa_plan_status { FA_PLAN_READY, FA_PLAN_ACTION, FA_PLAN_IMPOSSIBLE };
 
 struct fa_plan_wheel {
-	char *name; /* file name; NULL: the choice is not a wheel */
-	char *url;
+	char *name;   /* file name; NULL: the choice is not a wheel */
+	char *url;    /* where it is published */
+	char *mirror; /* where it is fetched from instead: configuration, never in a lock; NULL: there */
 	char *source; /* "official", "pypi", the name of another source */
 	char *sha256; /* NULL: not published; recorded when first seen */
 };

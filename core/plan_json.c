@@ -30,9 +30,8 @@ static const struct field CHOICE[] = {
 };
 
 static const struct field WHEEL[] = {
-	F(fa_plan_wheel, "name", TEXT, name, 0),
-	F(fa_plan_wheel, "url", TEXT, url, 0),
-	F(fa_plan_wheel, "source", TEXT, source, 0),
+	F(fa_plan_wheel, "name", TEXT, name, 0),     F(fa_plan_wheel, "url", TEXT, url, 0),
+	F(fa_plan_wheel, "source", TEXT, source, 0), F(fa_plan_wheel, "mirror", TEXT, mirror, 0),
 	F(fa_plan_wheel, "sha256", TEXT, sha256, 0),
 };
 

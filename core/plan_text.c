@@ -52,6 +52,7 @@ static void choice(struct fa_buf *out, const struct fa_choice *c)
 	line(out, "cards", cards);
 	line(out, "wheel", c->wheel.name);
 	line(out, "from", c->wheel.url);
+	line(out, "mirror", c->wheel.mirror);
 	line(out, "sha256",
 	     c->wheel.name ? c->wheel.sha256 ? c->wheel.sha256 : "not published; kept in the lock when first seen" : NULL);
 	if (c->build.wanted) {

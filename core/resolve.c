@@ -198,6 +198,25 @@ static int ask_with_network(struct fa_solve *s)
 	return rc;
 }
 
+/* Whose rule it is and whom to ask: the refusals themselves say what is forbidden. */
+static void warn_of_policy(struct fa_solve *s)
+{
+	const struct fa_json *row = fa_kb_id(s->kb, "policy");
+	char *text;
+
+	fa_solve_extra(s, "policy_files", fa_strv_join(&s->kb->policies, ", "));
+	fa_solve_extra(s, "policy_text",
+	               fa_strf("%s%s", s->kb->policy_text ? " " : "", s->kb->policy_text ? s->kb->policy_text : ""));
+	text = fa_solve_text(s, fa_json_get_string(row, "text") ? fa_json_get_string(row, "text") : "policy", NULL);
+	for (size_t i = 0; i < s->plan->n_warnings; i++)
+		if (!strcmp(s->plan->warnings[i].id, "policy")) {
+			free(text);
+			return;
+		}
+	fa_plan_warn(s->plan, "policy", text, s->kb->policies.n ? s->kb->policies.v[0] : NULL);
+	free(text);
+}
+
 int fa_solve_once(struct fa_plan *out, const struct fa_facts *facts, const struct fa_wish *wish, struct fa_kb *kb,
                   bool free_torch, bool quiet)
 {
@@ -220,6 +239,8 @@ int fa_solve_once(struct fa_plan *out, const struct fa_facts *facts, const struc
 	}
 	if (!quiet)
 		fa_solve_account(&s);
+	if (s.forbidden)
+		warn_of_policy(&s);
 	if (!quiet && out->status == FA_PLAN_IMPOSSIBLE && !out->n_rejected)
 		fa_plan_reject(out, "every candidate", "no_file", "a file or a way to build it", "none");
 	release(&s);

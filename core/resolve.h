@@ -87,6 +87,7 @@ struct fa_solve {
 	bool free_torch;            /* ask as if torch could be chosen */
 	bool any_card;              /* this pass is content with some of the cards */
 	bool quiet;                 /* do not write refusals down */
+	bool forbidden;             /* a policy has refused something */
 	struct fa_repairs *repairs; /* this pass mends what can be mended; NULL: it does not */
 	struct fa_repairs first;    /* what must change whatever is chosen */
 	struct fa_fold *folds;

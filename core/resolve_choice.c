@@ -83,8 +83,9 @@ static void choose_wheel(struct fa_solve *s, struct fa_choice *c)
 	const struct fa_kb_file *f = s->found.file;
 
 	c->wheel.name = fa_kb_file_name(s->kb, f, V(PYTHON_TAG) ? V(PYTHON_TAG) : "3");
-	c->wheel.url = fa_kb_file_url(s->kb, f, c->wheel.name);
-	c->wheel.source = fa_strdup(f->source->name);
+	c->wheel.url = f->canonical ? fa_strdup(f->canonical) : fa_kb_file_url(s->kb, f, c->wheel.name);
+	c->wheel.mirror = f->canonical ? fa_strdup(f->url) : NULL;
+	c->wheel.source = fa_strdup(f->canonical ? f->copy_of->name : f->source->name);
 	c->wheel.sha256 = fa_strdup(f->sha256);
 	for (size_t i = 0; i < s->n_fallbacks; i++) {
 		char *name = fa_kb_file_name(s->kb, s->fallbacks[i], V(PYTHON_TAG) ? V(PYTHON_TAG) : "3");

@@ -130,6 +130,8 @@ void fa_solve_refuse(struct fa_solve *s, const char *kind, const char *subject, 
 {
 	struct fa_fold *f;
 
+	if (rule && !strncmp(rule, "policy_", 7))
+		s->forbidden = true;
 	if (s->quiet)
 		return;
 	f = fold_of(s, kind, subject, rule);
@@ -174,18 +176,29 @@ char *fa_fold_list(const struct fa_strv *list)
 	return text;
 }
 
+static bool by_policy(const struct fa_fold *f)
+{
+	return !strncmp(f->rule, "policy_", 7);
+}
+
+/* What a policy refuses would be taken else: it comes first. */
 void fa_solve_account(struct fa_solve *s)
 {
-	for (size_t i = 0; i < s->n_folds; i++) {
-		const struct fa_fold *f = &s->folds[i];
-		char *candidate = candidate_of(f), *needed = fa_strv_join(&f->needed, ", "),
-		     *found = fa_strv_join(&f->found, ", ");
+	for (int policy = 1; policy >= 0; policy--)
+		for (size_t i = 0; i < s->n_folds; i++) {
+			const struct fa_fold *f = &s->folds[i];
+			char *candidate, *needed, *found;
 
-		fa_plan_reject(s->plan, candidate, f->rule, needed, found);
-		free(candidate);
-		free(needed);
-		free(found);
-	}
+			if (by_policy(f) != policy)
+				continue;
+			candidate = candidate_of(f);
+			needed = fa_strv_join(&f->needed, ", ");
+			found = fa_strv_join(&f->found, ", ");
+			fa_plan_reject(s->plan, candidate, f->rule, needed, found);
+			free(candidate);
+			free(needed);
+			free(found);
+		}
 }
 
 /* ---- texts */

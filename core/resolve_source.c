@@ -1,6 +1,7 @@
 /* Building from source: which release, which toolkit; and the two back ends for AMD. */
 #include "buf.h"
 #include "json.h"
+#include "policy.h"
 #include "resolve.h"
 #include "version.h"
 
@@ -162,6 +163,20 @@ static bool find_toolkit(struct fa_solve *s, const struct fa_torch_option *t, co
 	return good;
 }
 
+/* Where the source itself comes from: the archive of the index, upstream's repository, or the one that was named. */
+static void set_origin(struct fa_solve *s, const struct fa_kb_release *r)
+{
+	const char *wish = fa_solve_wished(s, FA_WISH_SOURCE);
+
+	if (fa_solve_clones(s)) {
+		s->v[FA_NAME_SOURCE] = fa_solve_keep_text(s, fa_policy_word(wish));
+		s->v[FA_NAME_TRUST] = "named";
+	} else {
+		s->v[FA_NAME_SOURCE] = r->published ? "pypi" : "official";
+		s->v[FA_NAME_TRUST] = r->published ? "index" : "upstream";
+	}
+}
+
 static bool build_release(struct fa_solve *s, const struct fa_torch_option *t, const struct fa_kb_release *r)
 {
 	struct fa_toolkit_option toolkit = { 0 };
@@ -169,6 +184,7 @@ static bool build_release(struct fa_solve *s, const struct fa_torch_option *t, c
 	struct fa_verdict why;
 
 	fa_solve_set_toolkit(s, NULL);
+	set_origin(s, r);
 	s->v[FA_NAME_SDIST_CACHED] = yes(sdist_cached(s, r->version));
 	broken = fa_solve_release_fits(s, "fa2", r->version, r, &why);
 	if (!broken)
@@ -258,6 +274,7 @@ static bool amd_release(struct fa_solve *s, const struct fa_torch_option *t, con
 	const struct fa_kb_rule *broken;
 	struct fa_verdict why;
 
+	set_origin(s, r);
 	s->v[FA_NAME_SDIST_CACHED] = yes(sdist_cached(s, r->version));
 	broken = fa_solve_release_fits(s, "fa2", r->version, r, &why);
 	if (!broken)

@@ -224,7 +224,8 @@ void fa_solve_set_file(struct fa_solve *s, const struct fa_kb_file *f)
 
 	f = f ? f : &none;
 	V(PACKAGE) = f->package;
-	V(SOURCE) = f->source ? f->source->name : NULL;
+	V(SOURCE) = f->source ? f->source->word : NULL;
+	V(TRUST) = f->source ? f->source->trust : NULL;
 	V(FILE_OS) = f->os;
 	V(FILE_MACHINE) = f->machine;
 	V(FILE_TORCH) = f->torch;

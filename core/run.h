@@ -89,9 +89,6 @@ const char *fa_run_cuda_home(const struct fa_run *run);
 char *fa_run_cache(const char *name);
 char *fa_run_data(const char *name);
 
-/* An address without user and password: mirrors and their keys are configuration, not part of a lock. The caller's. */
-char *fa_run_plain_url(const char *url);
-
 /* First len hex digits of the sha256 of a text. The caller's. */
 char *fa_run_digest(const char *text, int len);
 

@@ -7,6 +7,8 @@
 #include "index.h"
 #include "json.h"
 #include "pip.h"
+#include "url.h"
+#include "wheelhouse.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +24,7 @@ static void show_bytes(void *ctx, int64_t done, int64_t total)
 
 struct wanted { /* one file to be had */
 	char *file, *url, *sha256, *ca;
+	char *mirror; /* asked instead of url, which is what a lock says; NULL: url itself */
 	int64_t size;
 	bool wheel;
 	bool canonical; /* its address may stand in a lock */
@@ -31,6 +34,7 @@ static void release_wanted(struct wanted *w)
 {
 	free(w->file);
 	free(w->url);
+	free(w->mirror);
 	free(w->sha256);
 	free(w->ca);
 }
@@ -111,6 +115,25 @@ static int want_sdist(struct wanted *w, struct fa_run *run, const char *package,
 	return 0;
 }
 
+/* A wheel that no index has lies in the folder `wheels` beside the lock, or in the wheelhouse. */
+static void want_beside_lock(struct wanted *w, const struct fa_run *run, const struct fa_lock_package *p)
+{
+	for (size_t i = 0; i < p->hashes.n; i++) {
+		const char *hex = p->hashes.v[i] + strlen("sha256:");
+		char *path = run->opts->wheels ? fa_wheel_in(run->opts->wheels, hex) : NULL;
+
+		path = path ? path : fa_wheelhouse_by_hash(hex);
+		replace(&w->sha256, hex);
+		if (!path)
+			continue;
+		free(w->url);
+		w->url = fa_path_absolute(path);
+		replace(&w->file, fa_path_base(path));
+		free(path);
+		return;
+	}
+}
+
 /* Hash and address by the lock, where there is one. */
 static void want_locked(struct wanted *w, const struct fa_run *run)
 {
@@ -124,6 +147,8 @@ static void want_locked(struct wanted *w, const struct fa_run *run)
 		replace(&w->sha256, pinned_hash(p));
 		replace(&w->file, fa_path_base(p->url));
 	}
+	if (w->wheel && p && p->built)
+		want_beside_lock(w, run, p);
 	source = fa_lock_get(run->opts->lock, "source.sha256");
 	if (!w->wheel && source)
 		replace(&w->sha256, source);
@@ -181,6 +206,7 @@ static int want(struct wanted *w, struct fa_run *run, const struct fa_json *args
 
 	w->file = fa_strdup(file ? file : url ? fa_path_base(url) : NULL);
 	w->url = fa_strdup(url);
+	w->mirror = fa_strdup(fa_json_get_string(args, "mirror"));
 	w->sha256 = fa_strdup(fa_json_get_string(args, "sha256"));
 	w->size = (int64_t)fa_json_get_number(args, "size", -1);
 	w->wheel = kind ? !strcmp(kind, "wheel") : w->file && strstr(w->file, ".whl");
@@ -210,7 +236,7 @@ static int copy_local(const char *from, const char *to, char *sha256, struct fa_
 
 static int bring(char *sha256, struct fa_run *run, const struct wanted *w, const char *path, struct fa_err *err)
 {
-	struct fa_fetch_opts opts = { .url = w->url,
+	struct fa_fetch_opts opts = { .url = w->mirror ? w->mirror : w->url,
 		                      .path = path,
 		                      .sha256 = w->sha256,
 		                      .size = w->size,
@@ -219,25 +245,14 @@ static int bring(char *sha256, struct fa_run *run, const struct wanted *w, const
 		                      .progress = show_bytes,
 		                      .ctx = run };
 
-	if (*w->url != '/')
+	if (*opts.url != '/')
 		return fa_fetch(sha256, &opts, err);
-	if (copy_local(w->url, path, sha256, err) < 0)
+	if (copy_local(opts.url, path, sha256, err) < 0)
 		return -1;
 	if (!w->sha256 || !strcmp(w->sha256, sha256))
 		return 0;
 	unlink(path);
-	return fa_err_set(err, FA_INTEGRITY, "%s: sha256 %s needed, %s found", w->url, w->sha256, sha256);
-}
-
-char *fa_run_plain_url(const char *url)
-{
-	const char *host = strstr(url, "://"), *at;
-
-	if (!host)
-		return fa_strdup(url);
-	host += 3;
-	at = memchr(host, '@', strcspn(host, "/"));
-	return at ? fa_strf("%.*s%s", (int)(host - url), url, at + 1) : fa_strdup(url);
+	return fa_err_set(err, FA_INTEGRITY, "%s: sha256 %s needed, %s found", opts.url, w->sha256, sha256);
 }
 
 static void take_in_hand(struct fa_run *run, const struct wanted *w, const char *path, const char *sha256)
@@ -246,7 +261,8 @@ static void take_in_hand(struct fa_run *run, const struct wanted *w, const char 
 		replace(&run->wheel, path);
 		memcpy(run->wheel_sha256, sha256, sizeof(run->wheel_sha256));
 		free(run->wheel_url);
-		run->wheel_url = w->canonical && w->url && *w->url != '/' ? fa_run_plain_url(w->url) : NULL;
+		run->wheel_url = w->canonical && w->url && *w->url != '/' ? fa_url_plain(w->url) : NULL;
+		run->built = run->built || (w->url && *w->url == '/' && w->canonical); /* locked as a file beside the lock */
 	} else {
 		fa_lock_set(run->lock, "source.file", "%s", fa_path_base(path));
 		fa_lock_set(run->lock, "source.sha256", "%s", sha256);

@@ -6,6 +6,7 @@
 #include "clone.h"
 #include "file.h"
 #include "json.h"
+#include "url.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -177,7 +178,7 @@ int fa_step_clone(struct fa_run *run, const struct fa_json *args, struct fa_err 
 	if (rc == 0) {
 		if (run->outcome != FA_OUTCOME_SKIPPED)
 			fa_run_say(run, "%s at %.12s", o.name, o.commit);
-		plain = fa_run_plain_url(o.url);
+		plain = fa_url_plain(o.url);
 		fa_lock_set(run->lock, "source.url", "%s", plain);
 		fa_lock_set(run->lock, "source.commit", "%s", o.commit);
 		free(plain);

@@ -186,6 +186,7 @@ static void set_wheel(struct fa_solve *s, const struct fa_choice *c)
 {
 	extra(s, "wheel_name", c->wheel.name);
 	extra(s, "wheel_url", c->wheel.url);
+	extra(s, "wheel_mirror", c->wheel.mirror);
 	extra(s, "wheel_sha256", c->wheel.sha256);
 	for (size_t i = 0; c->wheel.name && i < s->kb->n_files; i++)
 		if (says(s->kb->files[i].name, c->wheel.name) && s->kb->files[i].bytes >= 0)

@@ -159,3 +159,14 @@ char *fa_url_join(const char *base, const char *ref)
 	fa_buf_release(&path);
 	return fa_buf_detach(&out);
 }
+
+char *fa_url_plain(const char *url)
+{
+	const char *host = strstr(url, "://"), *at;
+
+	if (!host)
+		return fa_strdup(url);
+	host += 3;
+	at = memchr(host, '@', strcspn(host, "/"));
+	return at ? fa_strf("%.*s%s", (int)(host - url), url, at + 1) : fa_strdup(url);
+}

@@ -17,6 +17,9 @@ char *fa_url_host(const char *url);
  * and signatures must not reach logs. The caller's. */
 char *fa_url_redact(const char *text);
 
+/* An address without user and password: mirrors and their keys are configuration, not part of a lock. The caller's. */
+char *fa_url_plain(const char *url);
+
 /* `ref` as seen from `base` (RFC 3986, paths only): absolute stays, "//host/x", "/x", "x", "./x", "../x". The caller's. */
 char *fa_url_join(const char *base, const char *ref);
 

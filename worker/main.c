@@ -4,6 +4,7 @@
 #include "fetch.h"
 #include "file.h"
 #include "gate.h"
+#include "index.h"
 #include "job.h"
 
 #include <stdio.h>
@@ -51,6 +52,22 @@ static int fetch(const char *url, const char *path)
 	return (int)err.status;
 }
 
+/* `fainstall-worker list URL PACKAGE...`, for --source: a wheel a line. */
+static int list(const char *url, const char *const *packages)
+{
+	struct fa_err err = FA_ERR_INIT;
+	struct fa_strv wheels = FA_STRV_INIT;
+
+	if (fa_index_list(&wheels, url, packages, NULL, &err) < 0) {
+		fprintf(stderr, "%s\n%s\n", err.text, err.next);
+		return (int)err.status;
+	}
+	for (size_t i = 0; i < wheels.n; i++)
+		puts(wheels.v[i]);
+	fa_strv_release(&wheels);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
@@ -61,6 +78,8 @@ int main(int argc, char **argv)
 		return unpack(argv[2], argv[3]);
 	if (argc == 4 && !strcmp(argv[1], "fetch"))
 		return fetch(argv[2], argv[3]);
+	if (argc > 3 && !strcmp(argv[1], "list"))
+		return list(argv[2], (const char *const *)argv + 3);
 	if (argc > 1) {
 		fprintf(stderr, "fainstall-worker is started by fainstall\nrun fainstall --help\n");
 		return 2;

@@ -138,10 +138,10 @@ struct run {
 	struct fa_err err;
 };
 
-static void prepare(struct run *r)
+static void prepare_plan(struct run *r, const char *plan_file)
 {
 	struct fa_json *j = NULL;
-	char *python = fa_path_absolute("tests/data/execute/python"), *plan = fa_path_join(data, "plan.json");
+	char *python = fa_path_absolute("tests/data/execute/python"), *plan = fa_path_join(data, plan_file);
 
 	memset(r, 0, sizeof(*r));
 	r->env = (struct fa_environment)FA_ENVIRONMENT_INIT;
@@ -156,6 +156,11 @@ static void prepare(struct run *r)
 	fa_buf_reset(&told);
 	free(python);
 	free(plan);
+}
+
+static void prepare(struct run *r)
+{
+	prepare_plan(r, "plan.json");
 }
 
 static void environment_is(struct run *r, const char *kind, const char *path)
@@ -718,6 +723,119 @@ static void one_run_at_a_time_changes_an_environment(void **state)
 	free(old);
 }
 
+/* ---- wheels of sources that were named */
+
+/* A wheel plan whose file is taken from our folder: as a mirror of where it is published, or as the only place that has it. */
+static char *prepare_wheel(struct run *r, bool mirror)
+{
+	char *folder = fa_path_absolute(data), *path = fa_path_join(folder, wheel_name);
+	struct fa_json *args;
+
+	prepare_plan(r, "wheel-plan.json");
+	args = r->plan.steps[2].args;
+	fa_json_set_string(args, mirror ? "mirror" : "url", path);
+	if (mirror) {
+		r->plan.choice.wheel.mirror = fa_strdup(path);
+	} else {
+		free(r->plan.choice.wheel.url);
+		r->plan.choice.wheel.url = fa_strdup(path);
+		free(r->plan.choice.wheel.source);
+		r->plan.choice.wheel.source = fa_strdup(folder);
+	}
+	assert_int_equal(fa_wish_set(&r->plan.wish, FA_WISH_SOURCE, folder, NULL), 0);
+	free(path);
+	return folder;
+}
+
+static char *lock_text(const struct fa_lock *l)
+{
+	struct fa_buf text = FA_BUF_INIT;
+
+	fa_lock_print(&text, l);
+	return fa_buf_detach(&text);
+}
+
+static void a_mirror_is_in_no_lock(void **state)
+{
+	struct run r;
+	char *folder = prepare_wheel(&r, true), *text;
+
+	(void)state;
+	must(&r);
+	text = lock_text(&r.lock);
+	assert_null(strstr(text, folder));
+	assert_null(strstr(text, "--source"));
+	assert_non_null(strstr(text, "https://files.example.org/flash_attn-2.8.3%2Bfa.t-py3-none-any.whl"));
+	assert_non_null(strstr(text, wheel_hash));
+	assert_string_equal(fa_lock_get(&r.lock, "wheel.source"), "official");
+	finish(&r, true);
+	free(folder);
+	free(text);
+}
+
+static void a_mirror_with_another_file_is_refused(void **state)
+{
+	struct run r;
+	char *folder = prepare_wheel(&r, true);
+
+	(void)state;
+	fa_json_set_string(r.plan.steps[2].args, "sha256", "0000000000000000000000000000000000000000000000000000000000000000");
+	assert_int_equal(go(&r), -1);
+	assert_int_equal(r.err.status, FA_INTEGRITY);
+	finish(&r, false);
+	free(folder);
+}
+
+static void a_wheel_of_a_folder_lies_beside_the_lock(void **state)
+{
+	struct run r;
+	char *folder = prepare_wheel(&r, false), *text;
+	struct fa_lock l;
+
+	(void)state;
+	must(&r);
+	assert_true(r.result.built);
+	text = lock_text(&r.lock);
+	assert_null(strstr(text, folder));
+	assert_null(strstr(text, "--source"));
+	assert_non_null(strstr(text, "--find-links ./wheels"));
+	assert_string_equal(fa_lock_get(&r.lock, "wheel.source"), "wheels");
+	assert_int_equal(fa_lock_parse(&l, text, strlen(text), "lock", NULL), 0);
+	finish(&r, true);
+	unsetenv("FAINSTALL_FAKE_REPORT");
+	prepare_plan(&r, "wheel-plan.json"); /* whatever the plan says, the lock's file is taken */
+	r.opts.lock = &l;
+	r.opts.wheels = data;
+	r.opts.frozen = true;
+	must(&r);
+	assert_true(r.result.as_locked);
+	finish(&r, true);
+	fa_lock_release(&l);
+	free(folder);
+	free(text);
+}
+
+static void a_key_in_an_address_is_in_no_lock(void **state)
+{
+	struct fa_lock l = FA_LOCK_INIT;
+	struct run r;
+	char *folder = prepare_wheel(&r, true), *text;
+
+	(void)state;
+	free(r.plan.choice.wheel.mirror);
+	r.plan.choice.wheel.mirror = NULL;
+	fa_wish_set(&r.plan.wish, FA_WISH_SOURCE, "https://bob:secret@wheels.example.org/simple?token=hidden", NULL);
+	fa_lock_describe(&l, &r.plan, &r.facts);
+	text = lock_text(&l);
+	assert_null(strstr(text, "secret"));
+	assert_null(strstr(text, "hidden"));
+	assert_non_null(strstr(text, "--source https://wheels.example.org/simple"));
+	fa_lock_release(&l);
+	finish(&r, false);
+	free(folder);
+	free(text);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, fresh_home, drop_home)
 
 int main(void)
@@ -730,6 +848,10 @@ int main(void)
 		T(a_lock_is_reproduced_without_asking_pip_or_building),
 		T(a_lost_wheel_is_built_again_unless_frozen),
 		T(a_damaged_wheel_of_the_wheelhouse_is_not_used),
+		T(a_mirror_is_in_no_lock),
+		T(a_mirror_with_another_file_is_refused),
+		T(a_wheel_of_a_folder_lies_beside_the_lock),
+		T(a_key_in_an_address_is_in_no_lock),
 		T(an_edit_that_does_not_apply_is_refused),
 		T(a_hash_that_differs_is_refused),
 		T(a_wheel_that_does_not_fit_gives_way_to_the_next_candidate),
