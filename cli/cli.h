@@ -38,6 +38,8 @@ struct cli_option_row {
 	const char *help;
 };
 
+enum { CLI_LIST_MS = 120 * 1000 }; /* an index of --source may take so long */
+
 struct cli {
 	enum cli_command command;
 	const char *v[CLI_OPTIONS]; /* NULL: not given; borrowed from argv; a FLAG is "yes"; of MANY the last */

@@ -42,7 +42,7 @@ int cli_make_plan(struct fa_plan *plan, const struct fa_facts *facts, const stru
 
 	if (fa_matrix_open(&m, err) < 0)
 		return -1;
-	if (check_archs(wish, m, err) == 0 && fa_source_add(m, wish, err) == 0 &&
+	if (check_archs(wish, m, err) == 0 && fa_source_add(m, wish, CLI_LIST_MS, err) == 0 &&
 	    (!wheels || fa_source_add_folder(m, wheels, wheels, err) >= 0) && fa_resolve(plan, facts, wish, m, err) == 0 &&
 	    (plan->status == FA_PLAN_IMPOSSIBLE || fa_plan_steps(plan, facts, m, err) == 0))
 		rc = 0;

@@ -30,7 +30,7 @@ static int wizard(const struct cli *c, int *status, struct fa_err *err)
 
 	if (fa_matrix_open(&m, err) < 0)
 		return -1;
-	if (cli_facts(&facts, c, err) == 0 && fa_source_add(m, &c->wish, err) == 0) {
+	if (cli_facts(&facts, c, err) == 0 && fa_source_add(m, &c->wish, CLI_LIST_MS, err) == 0) {
 		*status = tui_run(&facts, &c->wish, m, &opts);
 		rc = 0;
 	}

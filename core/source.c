@@ -17,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIST_MS = 120 * 1000 };
-
 static bool ends_with(const char *text, const char *end)
 {
 	size_t a = strlen(text), b = strlen(end);
@@ -105,12 +103,12 @@ static void packages(struct fa_strv *out, const struct fa_kb *kb)
 			fa_strv_take(out, fa_lock_normal_name(kb->lines[i].package));
 }
 
-static int ask_index(struct listing *l, const char *url, const struct fa_kb *kb, struct fa_err *err)
+static int ask_index(struct listing *l, const char *url, const struct fa_kb *kb, unsigned timeout_ms, struct fa_err *err)
 {
 	char *worker = fa_dir_own("fainstall-worker", err);
 	struct fa_strv argv = FA_STRV_INIT;
 	struct fa_proc_result end = { 0 };
-	struct fa_proc_opts p = { .timeout_ms = LIST_MS, .line = take_line, .ctx = l };
+	struct fa_proc_opts p = { .timeout_ms = timeout_ms, .line = take_line, .ctx = l };
 	int rc = -1;
 
 	if (!worker)
@@ -131,10 +129,10 @@ static int ask_index(struct listing *l, const char *url, const struct fa_kb *kb,
 	return rc;
 }
 
-static int add_index(struct fa_matrix *m, const char *url, const struct fa_kb *kb, struct fa_err *err)
+static int add_index(struct fa_matrix *m, const char *url, const struct fa_kb *kb, unsigned timeout_ms, struct fa_err *err)
 {
 	struct listing l = { .n_said = 0 };
-	int rc = ask_index(&l, url, kb, err);
+	int rc = ask_index(&l, url, kb, timeout_ms, err);
 
 	if (rc == 0 && l.text.len && fa_matrix_add_source(m, url, url, fa_buf_str(&l.text), err) < 0)
 		rc = -1;
@@ -144,16 +142,22 @@ static int add_index(struct fa_matrix *m, const char *url, const struct fa_kb *k
 
 /* ---- any */
 
-static int check_name(const struct fa_kb *kb, const char *name, struct fa_err *err)
+static bool is_known(const struct fa_kb *kb, const char *name)
+{
+	for (size_t i = 0; i < kb->n_sources; i++)
+		if (!strcmp(kb->sources[i].name, name))
+			return true;
+	return false;
+}
+
+/* A word that is no source of the knowledge. */
+static int unknown_name(const struct fa_kb *kb, const char *name, struct fa_err *err)
 {
 	const char *known[64], *guess;
 	size_t n = 0;
 
-	for (size_t i = 0; i < kb->n_sources && n < 64; i++) {
-		if (!strcmp(kb->sources[i].name, name))
-			return 0;
+	for (size_t i = 0; i < kb->n_sources && n < 64; i++)
 		known[n++] = kb->sources[i].name;
-	}
 	guess = fa_closest(name, known, n);
 	fa_err_set(err, FA_USAGE, "--source: no source is called \"%s\"", name);
 	return fa_err_next(err,
@@ -161,7 +165,7 @@ static int check_name(const struct fa_kb *kb, const char *name, struct fa_err *e
 	                   guess ? guess : known[0]);
 }
 
-int fa_source_add(struct fa_matrix *m, const struct fa_wish *wish, struct fa_err *err)
+int fa_source_add(struct fa_matrix *m, const struct fa_wish *wish, unsigned timeout_ms, struct fa_err *err)
 {
 	const char *source = fa_wish_get(wish, FA_WISH_SOURCE);
 	struct fa_kb *kb;
@@ -171,10 +175,12 @@ int fa_source_add(struct fa_matrix *m, const struct fa_wish *wish, struct fa_err
 		return 0;
 	if (fa_matrix_kb(&kb, m, err) < 0)
 		return -1;
+	if (is_known(kb, source))
+		return 0;
 	switch (fa_source_kind(source)) {
-	case FA_SOURCE_NAME: return check_name(kb, source, err);
+	case FA_SOURCE_NAME: return unknown_name(kb, source, err);
 	case FA_SOURCE_REPOSITORY: return 0;
-	case FA_SOURCE_INDEX: return fa_wish_get(wish, FA_WISH_OFFLINE) ? 0 : add_index(m, source, kb, err);
+	case FA_SOURCE_INDEX: return fa_wish_get(wish, FA_WISH_OFFLINE) ? 0 : add_index(m, source, kb, timeout_ms, err);
 	case FA_SOURCE_FOLDER: break;
 	}
 	n = fa_source_add_folder(m, source, source, err);

@@ -14,8 +14,9 @@ enum fa_source_kind { FA_SOURCE_NAME, FA_SOURCE_REPOSITORY, FA_SOURCE_FOLDER, FA
 enum fa_source_kind fa_source_kind(const char *source);
 
 /* Makes the wheels of the wish's source known to the resolver: a folder is read here, an index by the worker (not with --offline). An
- * address whose page holds no wheel is left to be cloned. FA_NETWORK: the index does not answer; FA_USAGE: nothing is called so. */
-int fa_source_add(struct fa_matrix *m, const struct fa_wish *wish, struct fa_err *err);
+ * address whose page holds no wheel is left to be cloned. What is known already is not asked again. FA_NETWORK: the index does not
+ * answer in that time; FA_USAGE: nothing is called so. */
+int fa_source_add(struct fa_matrix *m, const struct fa_wish *wish, unsigned timeout_ms, struct fa_err *err);
 
 /* The wheels of a folder under a name of their own; returns how many, -1 with err. */
 int fa_source_add_folder(struct fa_matrix *m, const char *name, const char *folder, struct fa_err *err);

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { REDRAW_MS = 100, STOP_MS = 5000 };
+enum { REDRAW_MS = 100, STOP_MS = 5000, LIST_MS = 8000 /* an index that was named: the keys wait for it */ };
 
 struct wizard {
 	struct tui_model m;
@@ -62,7 +62,8 @@ static void make_plan(struct wizard *w)
 {
 	struct fa_err err = FA_ERR_INIT;
 	struct fa_plan fresh = FA_PLAN_INIT;
-	bool made = fa_resolve(&fresh, &w->facts, &w->m.wish, w->matrix, &err) == 0 &&
+	bool made = fa_source_add(w->matrix, &w->m.wish, LIST_MS, &err) == 0 &&
+	            fa_resolve(&fresh, &w->facts, &w->m.wish, w->matrix, &err) == 0 &&
 	            (fresh.status == FA_PLAN_IMPOSSIBLE || fa_plan_steps(&fresh, &w->facts, w->matrix, &err) == 0);
 	tui_model_set_plan(&w->m, made ? &fresh : NULL, &err);
 	fa_plan_release(&w->plan);
