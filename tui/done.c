@@ -158,8 +158,7 @@ static void done_act(struct tui_model *m, enum tui_action action, const struct t
 	} else if (action == TUI_ACT_NEXT && at && at->index == CHECKS) {
 		tui_go(m, TUI_VERIFY_SCREEN);
 	} else if (action == TUI_ACT_NEXT && at && at->index == LOG) {
-		m->overlay = TUI_LOG_OVERLAY;
-		m->overlay_top = 0;
+		tui_open_log(m);
 	} else if (action == TUI_ACT_NEXT) {
 		m->want |= TUI_WANT_QUIT;
 	}

@@ -123,10 +123,16 @@ static void draw_log(struct tui_grid *g, const struct tui_model *m)
 	int lines = tui_body_end(m) + 1 - TUI_SECOND;
 	size_t end = w->log_n > (size_t)m->overlay_top ? w->log_n - (size_t)m->overlay_top : 0;
 	size_t first = end > (size_t)lines ? end - (size_t)lines : 0;
-	tui_putf(g, TUI_HEADLINE, 1, m->cols - 1, TUI_STRONG,
-	         w->log_n ? "Log, lines %zu to %zu of %zu" : "Log: nothing was said yet.", first + 1, end, w->log_n);
-	for (size_t i = first; i < end; i++)
-		tui_put_name(g, TUI_SECOND + (int)(i - first), 1, m->cols - 1, TUI_TEXT, tui_work_line(w, i));
+	int col = tui_putf(g, TUI_HEADLINE, 1, m->cols - 1, TUI_STRONG,
+	                   w->log_n ? "Log, lines %zu to %zu of %zu" : "Log: nothing was said yet.", first + 1, end, w->log_n);
+	tui_put(g, TUI_HEADLINE, col + 3, m->cols - 1, TUI_TEXT, m->hint);
+	for (size_t i = first; i < end; i++) {
+		int row = TUI_SECOND + (int)(i - first);
+		bool marked = (long)i == m->log_mark;
+		if (marked)
+			tui_put(g, row, 0, 1, TUI_MARK, ">");
+		tui_put_name(g, row, 1, m->cols - 1, marked ? TUI_MARK : TUI_TEXT, tui_work_line(w, i));
+	}
 }
 
 /* What fits, in this order: the size wanted and found; the state of the work; keys. */

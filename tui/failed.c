@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { AGAIN, READ_LOG, CHANGE, LEAVE, N_CHOICES };
 
@@ -51,17 +50,6 @@ static void headline(char *out, size_t size, const struct tui_model *m)
 		snprintf(out, size, "Stopped after %d of %zu steps.", done, w->n_steps);
 }
 
-/* The first line of the log that speaks of an error, else the last one; -1: no log. */
-static long evidence_line(const struct tui_work *w)
-{
-	for (size_t i = tui_work_first_line(w); i < w->log_n; i++) {
-		const char *line = tui_work_line(w, i);
-		if (strcasestr(line, "error") && !strcasestr(line, "0 error"))
-			return (long)i;
-	}
-	return w->log_n ? (long)w->log_n - 1 : -1;
-}
-
 /* A stage that failed says the same as its first failed case. */
 static bool has_failed_case(const struct tui_work *w, const char *stage)
 {
@@ -90,7 +78,7 @@ static int draw_checks(struct tui_grid *g, const struct tui_model *m, int row, i
 static int draw_line(struct tui_grid *g, const struct tui_model *m, int row, int last)
 {
 	const struct tui_work *w = &m->work;
-	long line = w->cause ? (long)w->evidence_line - 1 : evidence_line(w);
+	long line = w->cause ? (long)w->evidence_line - 1 : tui_work_evidence(w);
 	char name[40], number[32];
 	if (line < 0 || row > last)
 		return row;
@@ -102,7 +90,7 @@ static int draw_line(struct tui_grid *g, const struct tui_model *m, int row, int
 
 static int draw_evidence(struct tui_grid *g, const struct tui_model *m, int row, int last)
 {
-	bool any = m->work.cause || evidence_line(&m->work) >= 0 || tui_work_checks(&m->work, FA_OUTCOME_FAILED);
+	bool any = m->work.cause || tui_work_evidence(&m->work) >= 0 || tui_work_checks(&m->work, FA_OUTCOME_FAILED);
 	if (m->work.code == FA_INTERRUPTED || !any)
 		return row;
 	tui_put(g, row++, 1, 40, TUI_STRONG, "Evidence");
@@ -162,15 +150,15 @@ static void try_again(struct tui_model *m)
 
 static void failed_act(struct tui_model *m, enum tui_action action, const struct tui_row *at)
 {
+	const char *next = m->work.cause && m->work.repair[0] ? m->work.repair : m->work.err.next;
 	if (action == TUI_ACT_COPY)
-		tui_copy(m, m->work.err.next[0] ? fa_strdup(m->work.err.next) : tui_command(m));
+		tui_copy(m, next[0] ? fa_strdup(next) : tui_command(m));
 	if (action != TUI_ACT_NEXT || !at)
 		return;
 	switch (at->index) {
 	case AGAIN: try_again(m); break;
 	case READ_LOG:
-		m->overlay = TUI_LOG_OVERLAY;
-		m->overlay_top = 0;
+		tui_open_log(m);
 		break;
 	case CHANGE: tui_go(m, TUI_TREE_SCREEN); break;
 	default: m->want |= TUI_WANT_QUIT; break;

@@ -201,10 +201,8 @@ static void install_hint(char *out, size_t size, const struct tui_model *m, cons
 static void install_act(struct tui_model *m, enum tui_action action, const struct tui_row *at)
 {
 	(void)at;
-	if (action == TUI_ACT_NEXT) {
-		m->overlay = TUI_LOG_OVERLAY;
-		m->overlay_top = 0;
-	}
+	if (action == TUI_ACT_NEXT)
+		tui_open_log(m);
 }
 
 static const char *install_enter(const struct tui_model *m)

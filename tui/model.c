@@ -424,6 +424,38 @@ static void quit(struct tui_model *m, enum tui_action action)
 		m->want |= TUI_WANT_QUIT;
 }
 
+/* The log with this line in the middle. */
+static void show_log_line(struct tui_model *m, long line)
+{
+	long half = (tui_body_end(m) + 1 - TUI_SECOND) / 2, below = (long)m->work.log_n - line - half;
+	m->log_mark = line;
+	m->overlay_top = below > 0 ? (int)below : 0;
+}
+
+void tui_open_log(struct tui_model *m)
+{
+	long line = m->work.running || m->work.code == FA_OK || m->work.code == FA_INTERRUPTED ? -1 : tui_work_evidence(&m->work);
+	m->overlay = TUI_LOG_OVERLAY;
+	m->overlay_top = 0;
+	m->log_mark = -1;
+	if (line >= 0)
+		show_log_line(m, line);
+}
+
+static void go_to_error(struct tui_model *m, int step)
+{
+	const struct tui_work *w = &m->work;
+	long first = (long)tui_work_first_line(w), line = m->log_mark;
+	if (line < first)
+		line = step > 0 ? first - 1 : (long)w->log_n;
+	for (line += step; line >= first && line < (long)w->log_n; line += step)
+		if (tui_work_speaks_of_error(tui_work_line(w, (size_t)line)) || line == tui_work_evidence(w)) {
+			show_log_line(m, line);
+			return;
+		}
+	tui_say(m, step > 0 ? "No error further down." : "No error further up.");
+}
+
 static void scroll_overlay(struct tui_model *m, enum tui_action action)
 {
 	int page = tui_body_end(m) - TUI_BODY, sign = m->overlay == TUI_LOG_OVERLAY ? -1 : 1;
@@ -436,6 +468,8 @@ static void scroll_overlay(struct tui_model *m, enum tui_action action)
 	case TUI_ACT_PAGE_DOWN: m->overlay_top += sign * page; break;
 	case TUI_ACT_FIRST: m->overlay_top = sign > 0 ? 0 : most; break;
 	case TUI_ACT_LAST: m->overlay_top = sign > 0 ? most : 0; break;
+	case TUI_ACT_NEXT_ERROR: go_to_error(m, 1); break;
+	case TUI_ACT_LAST_ERROR: go_to_error(m, -1); break;
 	default: break;
 	}
 	m->overlay_top = m->overlay_top > most ? most : m->overlay_top;
@@ -451,9 +485,9 @@ static bool common(struct tui_model *m, enum tui_action action)
 	case TUI_ACT_REDRAW: m->want |= TUI_WANT_REDRAW; return true;
 	case TUI_ACT_SUSPEND: m->want |= TUI_WANT_SUSPEND; return true;
 	case TUI_ACT_PLAIN: m->want |= TUI_WANT_PLAIN; return true;
+	case TUI_ACT_LOG: tui_open_log(m); return true;
 	case TUI_ACT_HELP:
-	case TUI_ACT_LOG:
-		m->overlay = action == TUI_ACT_HELP ? TUI_HELP_OVERLAY : TUI_LOG_OVERLAY;
+		m->overlay = TUI_HELP_OVERLAY;
 		m->overlay_top = 0;
 		return true;
 	case TUI_ACT_CLOSE_OVERLAY: m->overlay = TUI_NO_OVERLAY; return true;

@@ -74,6 +74,8 @@ enum tui_action {
 	TUI_ACT_COPY,
 	TUI_ACT_UNDO,
 	TUI_ACT_LOG,
+	TUI_ACT_NEXT_ERROR,
+	TUI_ACT_LAST_ERROR,
 	TUI_ACT_PLAIN,
 	TUI_ACT_CLOSE_OVERLAY,
 };
@@ -121,6 +123,7 @@ struct tui_model {
 	bool special;           /* goal: the third question says yes */
 	enum tui_overlay overlay;
 	int overlay_top; /* first line shown; log: lines above the end */
+	long log_mark;   /* line of the log that is marked; -1: none */
 	enum tui_question question;
 	char hint[512]; /* answer to the last key, until the next one */
 	char entry[512];
@@ -151,6 +154,8 @@ bool tui_model_small(const struct tui_model *m);
 bool tui_open(const struct tui_model *m, const char *name);
 void tui_set_open(struct tui_model *m, const char *name, bool open);
 void tui_go(struct tui_model *m, enum tui_screen screen);
+/* The log, at the line that proves the cause when the work has failed. */
+void tui_open_log(struct tui_model *m);
 void tui_say(struct tui_model *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void tui_ask(struct tui_model *m, enum tui_question question, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Sets one wish and wants a new plan; a value that does not fit is refused in the hint. value NULL: no longer asked. */

@@ -259,8 +259,7 @@ static void verify_act(struct tui_model *m, enum tui_action action, const struct
 		tui_go(m, m->work.code == FA_OK ? TUI_DONE_SCREEN : TUI_FAILED_SCREEN);
 		return;
 	}
-	m->overlay = TUI_LOG_OVERLAY;
-	m->overlay_top = 0;
+	tui_open_log(m);
 }
 
 static const char *verify_enter(const struct tui_model *m)

@@ -1,6 +1,7 @@
 /* Events into state. */
 #include "work.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,31 @@ static void add_line(struct tui_work *w, const char *text)
 const char *tui_work_line(const struct tui_work *w, size_t i)
 {
 	return i < w->log_n && i >= tui_work_first_line(w) ? w->log[i % TUI_LOG_LINES] : NULL;
+}
+
+bool tui_work_speaks_of_error(const char *line)
+{
+	return strcasestr(line, "error") && !strcasestr(line, "0 error");
+}
+
+/* diagnose read the file, where a line may be longer than what was told here: the beginning is compared. */
+static bool is_evidence(const struct tui_work *w, const char *line)
+{
+	enum { ENOUGH = 60 };
+	char start[ENOUGH + 1];
+	snprintf(start, sizeof start, "%s", w->evidence);
+	return start[0] && strstr(line, start);
+}
+
+long tui_work_evidence(const struct tui_work *w)
+{
+	for (size_t i = tui_work_first_line(w); w->evidence && i < w->log_n; i++)
+		if (is_evidence(w, tui_work_line(w, i)))
+			return (long)i;
+	for (size_t i = tui_work_first_line(w); i < w->log_n; i++)
+		if (tui_work_speaks_of_error(tui_work_line(w, i)))
+			return (long)i;
+	return w->log_n ? (long)w->log_n - 1 : -1;
 }
 
 size_t tui_work_first_line(const struct tui_work *w)

@@ -80,6 +80,9 @@ void tui_work_init(struct tui_work *w);
 void tui_work_release(struct tui_work *w);
 void tui_work_start(struct tui_work *w, const struct fa_plan *plan, int64_t now_ms); /* forgets what was before */
 void tui_work_event(struct tui_work *w, const struct fa_event *e, int64_t now_ms);
+bool tui_work_speaks_of_error(const char *line);
+/* The kept line that proves the cause: the one diagnose named, else the first that speaks of an error, else the last; -1 none. */
+long tui_work_evidence(const struct tui_work *w);
 const char *tui_work_line(const struct tui_work *w, size_t i); /* NULL: not kept any more, or not there yet */
 size_t tui_work_first_line(const struct tui_work *w);          /* the oldest kept */
 int tui_work_count(const struct tui_work *w, enum tui_step_state state);
