@@ -544,23 +544,6 @@ static void reading_release(struct reading *r)
 	free(r->values);
 }
 
-static int read_all(struct fa_lines *lines, int fd, const char *path, struct fa_err *err)
-{
-	static char block[256 * 1024];
-
-	for (;;) {
-		ssize_t n = read(fd, block, sizeof(block));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return fa_err_set(err, FA_USAGE, "%s: %s", path, strerror(errno));
-		if (n == 0)
-			return 0;
-		fa_lines_add(lines, block, (size_t)n);
-	}
-}
-
 /* fd < 0: the text. */
 static int diagnose(struct fa_diagnosis *out, struct fa_diagnoser *d, int fd, const char *path, const char *text, size_t len,
                     const struct fa_facts *facts, struct fa_err *err)
@@ -575,7 +558,7 @@ static int diagnose(struct fa_diagnosis *out, struct fa_diagnoser *d, int fd, co
 	fa_search_init(&r.search, d->causes.words);
 	fa_lines_init(&lines, on_line, &r);
 	if (fd >= 0)
-		rc = read_all(&lines, fd, path, err);
+		rc = fa_lines_read(&lines, fd, path, err);
 	else
 		fa_lines_add(&lines, text, len);
 	out->n_lines = lines.number - (lines.len == 0);

@@ -12,7 +12,7 @@
 /* Characters that may stand in the authority part of a URL. */
 static bool in_authority(char c)
 {
-	return c && !isspace((unsigned char)c) && !strchr("/?#\"'<>|\\^`{}()", c);
+	return c && !isspace((unsigned char)c) && !strchr("/?#\"'<>|^`{}()", c);
 }
 
 /* `at` is just after "://". Drops "user:password" before an @. */

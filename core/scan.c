@@ -2,9 +2,11 @@
 
 #include "buf.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- lines */
 
@@ -190,6 +192,68 @@ void fa_lines_add(struct fa_lines *l, const void *data, size_t len)
 		add_bytes(l, p, len);
 	else
 		add_utf16(l, (const unsigned char *)p, len);
+}
+
+static const struct {
+	const char *begins;
+	size_t len;
+	const char *what, *next; /* next: NULL as for any binary */
+} no_logs[] = {
+	{ "\177ELF", 4, "a program or library", NULL },
+	{ "MZ\x90", 3, "a program or library", NULL },
+	{ "!<arch>", 7, "a library", NULL },
+	{ "PK\3\4", 4, "a zip archive or wheel", "unzip it first" },
+	{ "\037\213", 2, "a gzip archive", "unpack it on the way: zcat FILE | fainstall diagnose -" },
+	{ "\3757zXZ", 5, "an xz archive", "unpack it on the way: xzcat FILE | fainstall diagnose -" },
+	{ "BZh", 3, "a bzip2 archive", "unpack it on the way: bzcat FILE | fainstall diagnose -" },
+	{ "\050\265\057\375", 4, "a zstd archive", "unpack it on the way: zstdcat FILE | fainstall diagnose -" },
+	{ "\211PNG", 4, "a picture", "give the text itself: copy it from the terminal" },
+	{ "\377\330\377", 3, "a picture", "give the text itself: copy it from the terminal" },
+	{ "%PDF-", 5, "a PDF file", "give the text itself: copy it from the terminal" },
+};
+
+/* More than one byte in twenty is a control character that no terminal is sent: random or packed bytes have one in ten. */
+static bool is_noise(const char *p, size_t len)
+{
+	size_t odd = 0;
+
+	for (size_t i = 0; i < len; i++)
+		odd += (unsigned char)p[i] < 0x20 && p[i] && !strchr("\a\b\t\n\v\f\r\033", p[i]);
+	return len >= 256 && odd > len / 20;
+}
+
+static int check_beginning(const char *p, size_t len, const char *name, struct fa_err *err)
+{
+	static const char otherwise[] = "give what the command printed, as text";
+
+	for (size_t i = 0; i < sizeof(no_logs) / sizeof(*no_logs); i++)
+		if (len >= no_logs[i].len && !memcmp(p, no_logs[i].begins, no_logs[i].len)) {
+			fa_err_set(err, FA_USAGE, "%s is %s, not a log", name, no_logs[i].what);
+			return fa_err_next(err, "%s", no_logs[i].next ? no_logs[i].next : otherwise);
+		}
+	if (guess_encoding((const unsigned char *)p, len) != 8 || !is_noise(p, len))
+		return 0;
+	fa_err_set(err, FA_USAGE, "%s is a binary file, not a log", name);
+	return fa_err_next(err, "%s", otherwise);
+}
+
+int fa_lines_read(struct fa_lines *l, int fd, const char *name, struct fa_err *err)
+{
+	static char block[256 * 1024];
+
+	for (bool first = true;; first = false) {
+		ssize_t n = read(fd, block, sizeof(block));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return fa_err_set(err, FA_USAGE, "%s: %s", name, strerror(errno));
+		if (n == 0)
+			return 0;
+		if (first && check_beginning(block, (size_t)n, name, err) < 0)
+			return -1;
+		fa_lines_add(l, block, (size_t)n);
+	}
 }
 
 void fa_lines_end(struct fa_lines *l)

@@ -2,6 +2,8 @@
 #ifndef FA_SCAN_H
 #define FA_SCAN_H
 
+#include "err.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +27,8 @@ struct fa_lines {
 
 void fa_lines_init(struct fa_lines *l, void (*line)(void *ctx, size_t number, const char *text, size_t len), void *ctx);
 void fa_lines_add(struct fa_lines *l, const void *data, size_t len);
+/* All of a file. -1 (FA_USAGE, with `name`): it cannot be read, or its beginning is that of a program, archive or picture. */
+int fa_lines_read(struct fa_lines *l, int fd, const char *name, struct fa_err *err);
 void fa_lines_end(struct fa_lines *l); /* the last line, if it has no end; frees */
 
 /* ---- words: many at once, of three bytes or more, ASCII letters in either case. Made once, then searched for any number of times. */
