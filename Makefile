@@ -170,6 +170,11 @@ check-docs: all
 docs: all
 	@scripts/docs.sh
 
+# The tables that come from a folder of facts (tools/carry.py); CHECK=1 only compares.
+DATA ?= ../shared/data
+carry:
+	@python3 tools/carry.py $(DATA) $(if $(CHECK),--check)
+
 check-format:
 	@clang-format --dry-run -Werror $(SOURCES)
 format:
@@ -205,7 +210,8 @@ help:
 	@echo "make test       the same for the tests; SAN=-fsanitize=address,undefined with sanitizers"
 	@echo "make e2e        the whole way with real components: venv, torch, compiler; no card needed"
 	@echo "make check      layers, headers, format, clang-tidy, shellcheck, names"
-	@echo "make docs       docs/tree.md and the tree of README.md, from the knowledge"
+	@echo "make docs       docs/tree.md, the tree and the tables of README.md, from the knowledge"
+	@echo "make carry      the tables of matrix/ that come from a folder of facts, DATA=DIR; CHECK=1 only compares"
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS (20) with clang"
 	@echo "make fuzz-bundle  the target of diagnose as an archive for a machine with many cores"
 	@echo "make proof      the proofs of tests/proof"
@@ -218,6 +224,6 @@ clean:
 	rm -rf build fainstall fainstall-worker
 
 .PHONY: all run test tests e2e proof bench fuzz fuzz-bundle fuzz-programs check check-layers check-names check-shell check-headers \
-	check-docs docs check-format format check-tidy kernels install portable portable-programs help clean FORCE
+	check-docs docs carry check-format format check-tidy kernels install portable portable-programs help clean FORCE
 
 -include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)

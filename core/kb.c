@@ -324,7 +324,7 @@ static const char *features_of(struct fa_kb *kb, const char *line, const char *v
 
 	if (l && l->features)
 		return l->features;
-	fa_buf_adds(&b, "dropout causal varlen gqa");
+	fa_buf_adds(&b, kb->features_always ? kb->features_always : "");
 	fa_json_each (f, kb->features) {
 		const char *first = fa_json_string(f);
 
@@ -367,6 +367,7 @@ static void make_releases(struct fa_kb *kb, const struct fa_json *table)
 	kb->repository = STR(table, "repository");
 	kb->submodules = fa_json_get(table, "submodules");
 	kb->features = fa_json_get(table, "features");
+	kb->features_always = STR(table, "features_always");
 	make_profiles(kb, table);
 	fa_json_each (row, fa_json_get(table, "rows"))
 		if (STR(row, "line") && STR(row, "version"))

@@ -182,6 +182,7 @@ struct fa_kb {
 	struct fa_kb_line *lines;
 	size_t n_lines;
 	const struct fa_json *features; /* of fa2: feature -> first release */
+	const char *features_always;    /* those of every release */
 	const char *torch_index, *official_url, *official_name, *community_url, *community_name;
 	const char *repository;
 	struct fa_strv policies; /* files of rules that a lab made; none: everything is allowed */

@@ -4,6 +4,7 @@
 #include "kb.h"
 #include "matrix.h"
 #include "matrix_data.h"
+#include "version.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -281,11 +282,11 @@ struct one_card {
 	const char *values[FA_NAME_COUNT];
 };
 
-static bool line_serves(const struct fa_kb *kb, const char **values, const char *line)
+static bool line_serves(const struct fa_kb *kb, const char **values, const char *line, bool training)
 {
 	values[FA_NAME_LINE] = line;
 	values[FA_NAME_VERSION] = "9999";
-	values[FA_NAME_WANT_BACKWARD] = "yes";
+	values[FA_NAME_WANT_BACKWARD] = training ? "yes" : "no";
 	for (size_t i = 0; i < kb->n_rules[FA_ON_RELEASE_CARD]; i++) {
 		const struct fa_kb_rule *r = &kb->rules[FA_ON_RELEASE_CARD][i];
 
@@ -295,7 +296,18 @@ static bool line_serves(const struct fa_kb *kb, const char **values, const char 
 	return true;
 }
 
-static char *lines_for(const struct fa_kb *kb, const struct fa_kb_arch *a)
+/* Is there a file with code for the card, or does a build compile it? A line that would accept the card serves it only then. */
+static bool has_code(const struct fa_kb *kb, const struct fa_kb_arch *a, const char *line)
+{
+	if (!strcmp(line, "fa2") && a->compile)
+		return true;
+	for (size_t i = 0; i < kb->n_files; i++)
+		if (!strcmp(kb->files[i].line, line) && kb->files[i].codes && fa_words_meet(a->codes, kb->files[i].codes))
+			return true;
+	return false;
+}
+
+static char *lines_for(const struct fa_kb *kb, const struct fa_kb_arch *a, bool training)
 {
 	struct one_card c = { { NULL } };
 	struct fa_buf b = FA_BUF_INIT;
@@ -309,11 +321,175 @@ static char *lines_for(const struct fa_kb *kb, const struct fa_kb_arch *a)
 		fa_buf_addf(&b, "%s%s%s", ck ? "fa2 (CK)" : "", ck && a->triton ? ", " : "", a->triton ? "fa2 (Triton)" : "");
 	} else {
 		for (size_t i = 0; i < kb->n_lines; i++)
-			if (line_serves(kb, c.values, kb->lines[i].line))
+			if (line_serves(kb, c.values, kb->lines[i].line, training) && has_code(kb, a, kb->lines[i].line))
 				fa_buf_addf(&b, "%s%s", b.len ? ", " : "", kb->lines[i].line);
 	}
 	fa_buf_adds(&b, b.len ? "" : "sdpa only");
 	return fa_buf_detach(&b);
+}
+
+/* The same by family: what neighbours have in common stands in one row. */
+static int show_families(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
+{
+	struct grid g = { { "cards", "architectures", "training", "inference" }, 4, FA_STRV_INIT };
+	struct fa_kb *kb;
+
+	if (fa_matrix_kb(&kb, m, err) < 0)
+		return -1;
+	for (size_t i = 0; i < kb->n_archs; i++) {
+		const struct fa_kb_arch *a = &kb->archs[i];
+		char *training = lines_for(kb, a, true), *inference = lines_for(kb, a, false), **last;
+		bool same = g.cells.n >= 4 && !strcmp(g.cells.v[g.cells.n - 4], a->family ? a->family : "-") &&
+		            !strcmp(g.cells.v[g.cells.n - 2], training) && !strcmp(g.cells.v[g.cells.n - 1], inference);
+
+		if (same) {
+			last = &g.cells.v[g.cells.n - 3];
+			free(training);
+			free(inference);
+			training = fa_strf("%s %s", *last, a->arch);
+			free(*last);
+			*last = training;
+			continue;
+		}
+		cell(&g, a->family);
+		cell(&g, a->arch);
+		cell(&g, training);
+		cell(&g, inference);
+		free(training);
+		free(inference);
+	}
+	print(out, &g, form);
+	return 0;
+}
+
+/* ---- which torch gets what */
+
+/* The newest release of a source with a file for that torch; its CUDA majors. The caller's; NULL: none. */
+static char *newest_file(const struct fa_kb *kb, const char *source, const char *minor)
+{
+	const char *version = NULL;
+	struct fa_strv majors = FA_STRV_INIT;
+	char *text, *joined;
+
+	for (size_t i = 0; i < kb->n_files; i++) {
+		const struct fa_kb_file *f = &kb->files[i];
+
+		if (strcmp(f->source->name, source) != 0 || strcmp(f->line, "fa2") != 0 || !f->torch ||
+		    strcmp(f->torch, minor) != 0 || f->nightly || (version && fa_version_compare(f->version, version) < 0))
+			continue;
+		if (!version || fa_version_compare(f->version, version) > 0)
+			fa_strv_release(&majors);
+		version = f->version;
+		if (f->major && !fa_strv_has(&majors, f->major))
+			fa_strv_push(&majors, f->major);
+	}
+	fa_strv_sort(&majors);
+	joined = fa_strv_join(&majors, ", ");
+	text = version ? fa_strf("%s (CUDA %s)", version, joined) : NULL;
+	free(joined);
+	fa_strv_release(&majors);
+	return text;
+}
+
+static bool rules_hold(const struct fa_kb *kb, enum fa_rule_on on, const char *const *values)
+{
+	for (size_t i = 0; i < kb->n_rules[on]; i++) {
+		const struct fa_kb_rule *r = &kb->rules[on][i];
+
+		if (r->when.n && fa_rule_test(&r->when, values, NULL) != FA_TRUE)
+			continue;
+		if (fa_rule_test(&r->need, values, NULL) == FA_FALSE)
+			return false;
+	}
+	return true;
+}
+
+/* The newest release that compiles with that torch, by the rules. Borrowed; NULL: none. */
+static const char *newest_build(const struct fa_kb *kb, const struct fa_kb_torch *t)
+{
+	struct one_card c = { { NULL } };
+
+	c.values[FA_NAME_LINE] = "fa2";
+	c.values[FA_NAME_ROUTE] = "source";
+	c.values[FA_NAME_FACT_OS] = "linux";
+	c.values[FA_NAME_TORCH_VERSION] = t->version;
+	c.values[FA_NAME_TORCH_CXX] = t->cxx;
+	for (size_t i = 0; i < kb->n_releases; i++) {
+		const struct fa_kb_release *r = &kb->releases[i];
+
+		if (strcmp(r->line, "fa2") != 0 || !r->published)
+			continue;
+		c.values[FA_NAME_VERSION] = r->version;
+		c.values[FA_NAME_RELEASE_TORCH] = r->torch;
+		if (rules_hold(kb, FA_ON_RELEASE, c.values) && rules_hold(kb, FA_ON_SOURCE, c.values))
+			return r->version;
+	}
+	return NULL;
+}
+
+/* "39 310 311 313t" -> "3.9 to 3.13" */
+static char *python_span(const char *tags)
+{
+	struct fa_strv all = FA_STRV_INIT;
+	const char *first = NULL, *last = NULL;
+	char *text;
+
+	fa_strv_split(&all, tags ? tags : "", " ");
+	for (size_t i = 0; i < all.n; i++)
+		if (!strchr(all.v[i], 't')) {
+			first = first ? first : all.v[i];
+			last = all.v[i];
+		}
+	text = first ? fa_strf("%c.%s to %c.%s", first[0], first + 1, last[0], last + 1) : NULL;
+	fa_strv_release(&all);
+	return text;
+}
+
+static char *cudas_of(const struct fa_kb_torch *t)
+{
+	struct fa_buf b = FA_BUF_INIT;
+
+	for (size_t i = 0; i < t->n_builds; i++)
+		if (t->builds[i].cuda)
+			fa_buf_addf(&b, "%s%s", b.len ? ", " : "", t->builds[i].cuda);
+	fa_buf_adds(&b, "");
+	return fa_buf_detach(&b);
+}
+
+static int show_compat(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
+{
+	struct grid g = { { "torch", "CUDA", "Python", "upstream's file", "third party's file", "from source" },
+		          6,
+		          FA_STRV_INIT };
+	const char *seen = "";
+	struct fa_kb *kb;
+
+	if (fa_matrix_kb(&kb, m, err) < 0)
+		return -1;
+	for (size_t i = 0; i < kb->n_torch; i++) {
+		const struct fa_kb_torch *t = &kb->torch[i];
+		char *cudas, *pythons, *official, *community;
+
+		if (!strcmp(t->minor, seen))
+			continue;
+		seen = t->minor;
+		cudas = cudas_of(t);
+		pythons = python_span(t->pythons);
+		official = newest_file(kb, "official", t->minor);
+		community = newest_file(kb, "community", t->minor);
+		cell(&g, t->minor);
+		cell(&g, cudas);
+		cell(&g, pythons);
+		cell(&g, official);
+		cell(&g, community);
+		cell(&g, newest_build(kb, t));
+		free(cudas);
+		free(pythons);
+		free(official);
+		free(community);
+	}
+	print(out, &g, form);
+	return 0;
 }
 
 static int show_lines(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
@@ -324,7 +500,7 @@ static int show_lines(struct fa_matrix *m, enum fa_show_form form, struct fa_buf
 	if (fa_matrix_kb(&kb, m, err) < 0)
 		return -1;
 	for (size_t i = 0; i < kb->n_archs; i++) {
-		char *lines = lines_for(kb, &kb->archs[i]);
+		char *lines = lines_for(kb, &kb->archs[i], true);
 
 		cell(&g, kb->archs[i].arch);
 		cell(&g, kb->archs[i].family);
@@ -505,6 +681,162 @@ static int show_data(struct fa_matrix *m, enum fa_show_form form, struct fa_buf 
 	return 0;
 }
 
+/* A table's members as they are: `members` beside the heads. */
+static int show_members(struct fa_matrix *m, const char *table, const char *const *members, struct grid *g,
+                        enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
+{
+	const struct fa_json *t = fa_matrix_table(m, table, err);
+
+	if (!t)
+		return -1;
+	fa_json_each (row, fa_json_get(t, "rows"))
+		for (size_t i = 0; i < g->columns; i++)
+			cell(g, fa_json_get_string(row, members[i]));
+	print(out, g, form);
+	return 0;
+}
+
+static const struct fa_json *profile_named(const struct fa_json *table, const char *name)
+{
+	fa_json_each (profile, fa_json_get(table, "profiles"))
+		if (name && fa_json_get_string(profile, "profile") && !strcmp(fa_json_get_string(profile, "profile"), name))
+			return profile;
+	return NULL;
+}
+
+static void number_cell(struct grid *g, double n)
+{
+	char *text = n >= 0 ? fa_strf("%.0f", n) : NULL;
+
+	cell(g, text);
+	free(text);
+}
+
+static int show_fa3(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
+{
+	const struct fa_json *t = fa_matrix_table(m, "fa3", err);
+	struct grid g = { { "tag", "version", "package", "Python", "nvcc", "units", "without 8.x", "runs on" },
+		          8,
+		          FA_STRV_INIT };
+
+	if (!t)
+		return -1;
+	fa_json_each (row, fa_json_get(t, "rows")) {
+		const struct fa_json *profile = profile_named(t, fa_json_get_string(row, "profile"));
+
+		cell(&g, fa_json_get_string(row, "tag"));
+		cell(&g, fa_json_get_string(row, "version"));
+		cell(&g, fa_json_get_string(row, "package"));
+		cell(&g, fa_json_get_string(row, "python"));
+		cell(&g, fa_json_get_string(row, "nvcc"));
+		number_cell(&g, fa_json_get_number(profile, "units", -1));
+		number_cell(&g, fa_json_get_number(profile, "units_without_sm80", -1));
+		cell(&g, fa_json_get_string(row, "runs_on"));
+	}
+	print(out, &g, form);
+	return 0;
+}
+
+static int show_fa4(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
+{
+	static const char *const MEMBERS[] = { "version", "python", "runs_on", "requires" };
+	struct grid g = { { "version", "Python", "runs on", "requires" }, 4, FA_STRV_INIT };
+
+	return show_members(m, "fa4", MEMBERS, &g, form, out, err);
+}
+
+static int show_settings(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
+{
+	static const char *const MEMBERS[] = { "name", "unless", "why", "source" };
+	struct grid g = { { "variable", "unless", "why", "source" }, 4, FA_STRV_INIT };
+
+	return show_members(m, "settings", MEMBERS, &g, form, out, err);
+}
+
+static int show_needs(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
+{
+	struct grid g = { { "--needs", "first release of FA2" }, 2, FA_STRV_INIT };
+	struct fa_strv always = FA_STRV_INIT;
+	struct fa_kb *kb;
+
+	if (fa_matrix_kb(&kb, m, err) < 0)
+		return -1;
+	fa_strv_split(&always, kb->features_always ? kb->features_always : "", " ");
+	for (size_t i = 0; i < always.n; i++) {
+		cell(&g, always.v[i]);
+		cell(&g, "every release of 2.x");
+	}
+	fa_json_each (f, kb->features) {
+		cell(&g, fa_json_key(f));
+		cell(&g, fa_json_string(f));
+	}
+	fa_strv_release(&always);
+	print(out, &g, form);
+	return 0;
+}
+
+/* ---- variables of the builds: from which release to which each is read */
+
+struct variable {
+	const char *line, *first, *last; /* releases, the table has the newest first */
+	char *name;
+};
+
+struct variables {
+	struct variable *v;
+	size_t n;
+};
+
+static void see_variable(struct variables *all, const char *line, const char *name, const char *release)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (!strcmp(all->v[i].line, line) && !strcmp(all->v[i].name, name)) {
+			all->v[i].first = release;
+			return;
+		}
+	all->v = fa_realloc(all->v, all->n + 1, sizeof(*all->v));
+	all->v[all->n++] = (struct variable){ line, release, release, fa_strdup(name) };
+}
+
+static void see_variables(struct variables *all, const char *line, const char *env, const char *release)
+{
+	struct fa_strv names = FA_STRV_INIT;
+
+	fa_strv_split(&names, env ? env : "", " ");
+	for (size_t i = 0; i < names.n && release; i++)
+		see_variable(all, line, names.v[i], release);
+	fa_strv_release(&names);
+}
+
+static int show_variables(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
+{
+	const struct fa_json *fa2 = fa_matrix_table(m, "flash-attn", err), *fa3 = fa_matrix_table(m, "fa3", err);
+	const struct fa_json *fa4 = fa_matrix_table(m, "fa4", err);
+	struct grid g = { { "line", "variable", "from", "to" }, 4, FA_STRV_INIT };
+	struct variables all = { NULL, 0 };
+
+	if (!fa2 || !fa3 || !fa4)
+		return -1;
+	fa_json_each (row, fa_json_get(fa2, "rows"))
+		see_variables(&all, "fa2", fa_json_get_string(profile_named(fa2, fa_json_get_string(row, "profile")), "env"),
+		              fa_json_get_string(row, "version"));
+	fa_json_each (row, fa_json_get(fa3, "rows"))
+		see_variables(&all, "fa3", fa_json_get_string(profile_named(fa3, fa_json_get_string(row, "profile")), "env"),
+		              fa_json_get_string(row, "tag"));
+	fa_json_each (row, fa_json_get(fa4, "rows"))
+		see_variables(&all, "fa4", fa_json_get_string(row, "env"), fa_json_get_string(row, "version"));
+	for (size_t i = 0; i < all.n; i++) {
+		cell(&g, all.v[i].line);
+		cell(&g, all.v[i].name);
+		cell(&g, all.v[i].first);
+		cell(&g, all.v[i].last);
+		free(all.v[i].name);
+	}
+	free(all.v);
+	print(out, &g, form);
+	return 0;
+}
+
 static int show_sources(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	struct grid g = { { "source", "order", "trust", "files", "what" }, 5, FA_STRV_INIT };
@@ -537,7 +869,7 @@ static int show_policy(struct fa_matrix *m, enum fa_show_form form, struct fa_bu
 		return -1;
 	for (size_t i = 0; form == FA_SHOW_TEXT && i < kb->policies.n; i++)
 		fa_buf_addf(out, "%s\n", kb->policies.v[i]);
-	if (form == FA_SHOW_TEXT && !kb->policies.n)
+	if (form != FA_SHOW_JSON && !kb->policies.n)
 		fa_buf_adds(out, "No policy: everything is allowed. One would stand in /etc/fainstall/policy.json or in the "
 		                 "configuration "
 		                 "folder.\n");
@@ -561,15 +893,32 @@ static const struct {
 	const char *word;
 	show_fn *show;
 } SHOWS[] = {
-	{ "ids", show_ids },           { "names", show_names },   { "rules", show_rules }, { "torch", show_torch },
-	{ "cuda", show_cuda },         { "gpus", show_gpus },     { "lines", show_lines }, { "tree", show_tree },
-	{ "releases", show_releases }, { "causes", show_causes }, { "data", show_data },   { "sources", show_sources },
+	{ "ids", show_ids },
+	{ "names", show_names },
+	{ "rules", show_rules },
+	{ "torch", show_torch },
+	{ "cuda", show_cuda },
+	{ "gpus", show_gpus },
+	{ "lines", show_lines },
+	{ "tree", show_tree },
+	{ "releases", show_releases },
+	{ "causes", show_causes },
+	{ "data", show_data },
+	{ "sources", show_sources },
 	{ "policy", show_policy },
+	{ "fa3", show_fa3 },
+	{ "fa4", show_fa4 },
+	{ "needs", show_needs },
+	{ "variables", show_variables },
+	{ "settings", show_settings },
+	{ "compat", show_compat },
+	{ "families", show_families },
 };
 
 const char *fa_matrix_shows(void)
 {
-	return "data ids names rules torch cuda gpus lines tree releases causes sources policy";
+	return "data ids names rules torch cuda gpus lines tree releases causes sources policy fa3 fa4 needs variables "
+	       "settings";
 }
 
 int fa_matrix_show(struct fa_matrix *m, const char *what, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# docs.sh [--check]: writes docs/tree.md, the decision tree of README.md and the causes of docs/diagnose.md from the knowledge;
+# docs.sh [--check]: writes docs/tree.md, the decision tree and tables of README.md and the causes of docs/diagnose.md from the knowledge;
 # --check only compares.
 set -eu
 export FAINSTALL_DATA=$PWD
@@ -18,6 +18,20 @@ show() { ./fainstall matrix show "$1" --markdown; }
 	echo
 	show lines
 	echo
+	echo "## Which torch gets which Flash-Attention 2"
+	echo
+	echo "The newest release with a ready file for Linux, by who built it, and the newest one that compiles. A file must fit Python, platform, glibc, driver and card too."
+	echo
+	show compat
+	echo
+	echo "## Features and the release that brought them"
+	echo
+	show needs
+	echo
+	echo "## Variables that builds read"
+	echo
+	show variables
+	echo
 	echo "## Ids"
 	echo
 	echo "Stable: scripts may rely on them."
@@ -25,18 +39,24 @@ show() { ./fainstall matrix show "$1" --markdown; }
 	show ids
 } >"$tmp/tree.md"
 
-# README: the questions alone
+# README: the questions alone, and which card and torch gets what
 show tree | sed -nE 's/^### ([0-9]+\.) (.*[^ ]); .*$/    \1 \2/p' >"$tmp/questions"
-awk -v file="$tmp/questions" '
-	/^<!-- tree -->$/ { print; print ""; while ((getline line < file) > 0) print line; print ""; skip = 1; next }
-	/^<!-- end of tree -->$/ { skip = 0 }
-	!skip' README.md >"$tmp/README.md"
+show families | grep -v '| sdpa only | sdpa only\|pre-production' >"$tmp/families"
+show compat | head -n 13 >"$tmp/compat" # docs/tree.md has the older ones too
+insert() { # insert NAME INTO: $tmp/NAME between the marks of that name
+	awk -v name="$1" -v file="$tmp/$1" '
+		$0 == "<!-- " name " -->" { print; print ""; while ((getline line < file) > 0) print line; print ""; skip = 1; next }
+		$0 == "<!-- end of " name " -->" { skip = 0 }
+		!skip' "$2" >"$tmp/inserted"
+	mv "$tmp/inserted" "$2"
+}
+mv "$tmp/questions" "$tmp/tree"
+cp README.md "$tmp/README.md"
+for name in tree families compat; do insert $name "$tmp/README.md"; done
 
 show causes >"$tmp/causes"
-awk -v file="$tmp/causes" '
-	/^<!-- causes -->$/ { print; print ""; while ((getline line < file) > 0) print line; print ""; skip = 1; next }
-	/^<!-- end of causes -->$/ { skip = 0 }
-	!skip' docs/diagnose.md >"$tmp/diagnose.md"
+cp docs/diagnose.md "$tmp/diagnose.md"
+insert causes "$tmp/diagnose.md"
 
 if [ "${1:-}" = --check ]; then
 	bad=0

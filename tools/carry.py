@@ -196,6 +196,53 @@ def profile_row(name, profile):
     })
 
 
+def fa4_row(row):
+    return clean({
+        "version": row["pep440"], "tag": row["tag"], "commit": row["commit"], "date": row["date"] or row.get("published"),
+        "python": re.sub(r"[^\d.]", "", row["python_requires"] or "") or None, "requires": " ".join(row["install_requires"] or []) or None,
+        "extras": {k: " ".join(v) for k, v in sorted(row["extras"].items())} or None if row.get("extras") else None,
+        "runs_on": "; ".join(row["cc_supported_in_code"] or []) or None, "env": " ".join(sorted(row["env"] or {})) or None,
+        "source": "Dao-AILab/flash-attention " + row["tag"] if row["commit"] else "published package",
+    })
+
+
+def fa4_table(folder):
+    data = load(folder, "fa_releases.json")
+    return {"repository": "https://github.com/Dao-AILab/flash-attention.git", "folder": "flash_attn/cute",
+            "rows": [fa4_row(r) for r in reversed(data["fa4"]) if r["pep440"]]}, data
+
+
+def fa3_row(row, data):
+    profile, fa2 = data["setup_profiles_fa3"][row["setup_profile"]], {r["tag"]: r for r in data["fa2"]}
+    modules = (fa2.get(row["tag"]) or {}).get("submodules") or {}
+    return clean({
+        "tag": row["tag"], "version": row["version"], "package": row["package"], "commit": row["commit"],
+        "date": row["date"] or row.get("published"), "profile": row["setup_profile"],
+        "python": re.sub(r"[^\d.]", "", profile["python_requires"]), "nvcc": profile["cuda_min_checked"],
+        "cutlass": (modules.get("csrc/cutlass") or {}).get("commit"), "runs_on": row["runtime_cc"],
+        "stable_abi": True if row["has_stable_abi_source"] else None,
+        "source": "Dao-AILab/flash-attention " + row["tag"] if row["commit"] else "published package",
+    })
+
+
+def fa3_profile(name, profile):
+    downloads = sorted((profile["toolchain_downloads_by_nvcc"] or {}).items(), key=lambda kv: key(kv[0]))
+    return clean({
+        "profile": name, "units": profile["tu_count"], "units_without_sm80": profile["tu_count_without_sm80"], "cxx": profile["cxx_std"],
+        "abi3": profile["py_limited_api"], "code_sm90_files": profile["gencode_sm90_files"], "code_other_files": profile["gencode_other_files"],
+        "nvcc_threads": profile["nvcc_threads_default"], "downloads": [[nvcc, " ".join(what)] for nvcc, what in downloads],
+        "needs": " ".join(profile["install_requires"]), "env": " ".join(sorted(profile["env"])), "source": "hopper/setup.py, run against stand-ins",
+    })
+
+
+def fa3_table(folder):
+    data = load(folder, "fa_releases.json")
+    used = sorted({r["setup_profile"] for r in data["fa3"]})
+    return {"repository": "https://github.com/Dao-AILab/flash-attention.git", "folder": "hopper", "submodule": "csrc/cutlass",
+            "profiles": [fa3_profile(p, data["setup_profiles_fa3"][p]) for p in used],
+            "rows": [fa3_row(r, data) for r in reversed(data["fa3"])]}, data
+
+
 def fa_table(folder):
     data = load(folder, "fa_releases.json")
     published = data["published_versions"]
@@ -206,7 +253,7 @@ def fa_table(folder):
                   "source": "published package"}) for v in reversed(published["flash-attn-4"])]
     rows = [fa2_row(r, data, published["flash-attn"]) for r in sorted(fa2, key=lambda r: key(r["version"]), reverse=True)]
     first = {p: v.lstrip("v") for p, v in first_with(data).items()}
-    return {"repository": "https://github.com/Dao-AILab/flash-attention.git", "features": first,
+    return {"repository": "https://github.com/Dao-AILab/flash-attention.git", "features": first, "features_always": "dropout causal varlen gqa",
             "submodules": {"cutlass": ["csrc/cutlass", "https://github.com/NVIDIA/cutlass.git"],
                            "composable_kernel": ["csrc/composable_kernel", "https://github.com/ROCm/composable_kernel.git"]},
             "profiles": [profile_row(p, data["setup_profiles_fa2"][p]) for p in used], "rows": rows + fa4}, data
@@ -216,13 +263,14 @@ def first_with(data):
     """Feature of --needs -> first release whose functions have the parameter."""
     first, word = data["first_tag_with_parameter"], {"window": "window_size", "alibi": "alibi_slopes", "deterministic": "deterministic",
                                                      "softcap": "softcap", "paged-kv": "block_table", "rotary": "rotary_cos",
-                                                     "leftpad": "cache_leftpad"}
+                                                     "leftpad": "cache_leftpad", "split": "num_splits", "cache-batch": "cache_batch_idx"}
     out = {}
     for feature, parameter in word.items():
         tags = [f[parameter] for f in first.values() if parameter in f and key(f[parameter].lstrip("v")) >= key("2.0")]
         out[feature] = min(tags, key=lambda t: key(t.lstrip("v")))
     out["compile"] = data["first_tag_with_torch_custom_ops"]
     out["kvcache"] = first["flash_attn_with_kvcache"]["causal"]
+    out["paged-varlen"] = first["flash_attn_varlen_func"]["block_table"]
     return out
 
 
@@ -332,7 +380,7 @@ def community_table(folder):
             "releases": [r["tag"] for r in data["releases"]], "rows": rows}, data
 
 
-TABLES = {"torch": torch_table, "cuda": cuda_table, "gpus": gpu_table, "flash-attn": fa_table,
+TABLES = {"torch": torch_table, "cuda": cuda_table, "gpus": gpu_table, "flash-attn": fa_table, "fa3": fa3_table, "fa4": fa4_table,
           "wheels/official": official_table, "wheels/community": community_table}
 
 
