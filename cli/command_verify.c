@@ -1,5 +1,8 @@
 /* `fainstall verify`: hands what is installed to the worker's checks. */
+#include "file.h"
 #include "front.h"
+#include "json.h"
+#include "kb.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +77,55 @@ static int mode(const struct cli *c, enum fa_verify_mode *out, struct fa_err *er
 	return fa_err_next(err, "keep one of them");
 }
 
+/* Upstream's repository at the commit of what is installed, as a step. None where no commit is known. */
+static int clone_step(struct fa_plan *plan, struct fa_err *err)
+{
+	struct fa_matrix *m = NULL;
+	struct fa_kb *kb = NULL;
+	const struct fa_kb_release *r;
+	struct fa_json *args;
+	char *text;
+	int rc = fa_matrix_open(&m, err);
+
+	if (rc == 0)
+		rc = fa_kb_make(&kb, m, err);
+	r = rc == 0 ? fa_kb_release(kb, plan->choice.line, plan->choice.flash_attn) : NULL;
+	if (r && r->tag && kb->repository) {
+		args = fa_json_new_object();
+		text = fa_strf("refs/tags/%s", r->tag);
+		fa_json_set_string(args, "id", "source");
+		fa_json_set_string(args, "url", kb->repository);
+		fa_json_set_string(args, "ref", text);
+		fa_json_set_string(args, "commit", r->commit);
+		free(text);
+		text = fa_strf("Clone flash-attention at %s for its tests", r->tag);
+		fa_plan_add_step(plan, FA_STEP_CLONE, text, args);
+		free(text);
+	}
+	fa_kb_free(kb);
+	fa_matrix_close(m);
+	return rc;
+}
+
+/* Which repository, and how much of it, where upstream's own are asked for. */
+static int upstream_options(struct fa_job_opts *o, const struct cli *c, struct fa_err *err)
+{
+	const char *tests = c->v[CLI_OPT_UPSTREAM_TESTS];
+
+	o->upstream_source = c->v[CLI_OPT_UPSTREAM_SOURCE];
+	o->upstream_tests = tests;
+	if (!c->v[CLI_OPT_UPSTREAM] && (tests || o->upstream_source)) {
+		fa_err_set(err, FA_USAGE, "--upstream-source and --upstream-tests say how --upstream is run");
+		return fa_err_next(err, "add --upstream");
+	}
+	if (tests && strcmp(tests, "all") != 0 &&
+	    (*tests == '0' || !*tests || strlen(tests) > 7 || strspn(tests, "0123456789") != strlen(tests)))
+		return fa_err_set(err, FA_USAGE, "--upstream-tests: \"%s\" is neither a number nor all", tests);
+	if (o->upstream_source && !fa_file_is_dir(o->upstream_source))
+		return fa_err_set(err, FA_USAGE, "--upstream-source: there is no folder %s", o->upstream_source);
+	return 0;
+}
+
 int cli_verify(const struct cli *c, int *status, struct fa_err *err)
 {
 	const char *env = fa_wish_get(&c->wish, FA_WISH_ENV);
@@ -83,7 +135,7 @@ int cli_verify(const struct cli *c, int *status, struct fa_err *err)
 	struct cli_front f;
 	int rc = -1;
 
-	if (mode(c, &opts.verify, err) < 0 || cli_facts(&facts, c, err) < 0)
+	if (mode(c, &opts.verify, err) < 0 || upstream_options(&opts, c, err) < 0 || cli_facts(&facts, c, err) < 0)
 		goto done;
 	if (installed(&plan.choice, &facts) < 0) {
 		fa_err_set(err, FA_CHECK, "there is no Flash-Attention in %s", env ? env : "this environment");
@@ -91,6 +143,8 @@ int cli_verify(const struct cli *c, int *status, struct fa_err *err)
 		goto done;
 	}
 	fa_wish_copy(&plan.wish, &c->wish);
+	if (opts.verify == FA_VERIFY_UPSTREAM && !opts.upstream_source && clone_step(&plan, err) < 0)
+		goto done;
 	opts.strict = c->v[CLI_OPT_STRICT] != NULL;
 	opts.report_path = c->v[CLI_OPT_REPORT];
 	if (c->v[CLI_OPT_JSON])

@@ -504,7 +504,7 @@ static int do_step(struct fa_run *run, const struct fa_step *s, struct fa_err *e
 			return 0;
 		}
 	}
-	if (s->kind != FA_STEP_ENVIRONMENT && !run->env->open)
+	if (s->kind != FA_STEP_ENVIRONMENT && s->kind != FA_STEP_CLONE && !run->env->open)
 		return fa_err_set(err, FA_INTERNAL, "the plan has no environment step before \"%s\"", fa_step_word(s->kind));
 	return kinds[s->kind].run(run, s->args, err);
 }
@@ -591,5 +591,28 @@ int fa_execute(struct fa_execute_result *out, struct fa_environment *env, struct
 		out->as_locked = all_as_locked(&run);
 	}
 	release(&run);
+	return rc;
+}
+
+int fa_execute_clone(char **out, struct fa_report *report, const struct fa_execute_opts *opts, const struct fa_sink *sink,
+                     struct fa_err *err)
+{
+	struct fa_lock lock = FA_LOCK_INIT;
+	struct fa_environment env = FA_ENVIRONMENT_INIT;
+	struct fa_run run = { .opts = opts,
+		              .plan = opts->plan,
+		              .choice = &opts->plan->choice,
+		              .lock = &lock,
+		              .env = &env,
+		              .sink = sink,
+		              .child = { .sink = sink, .log_path = opts->log_path, .cancel = opts->cancel, .step = -1 } };
+	int rc = 0;
+
+	for (size_t i = 0; i < opts->plan->n_steps && rc == 0; i++)
+		rc = run_step(&run, i, report, err);
+	*out = rc == 0 && run.source ? fa_strdup(run.source) : NULL;
+	release(&run);
+	fa_lock_release(&lock);
+	fa_environment_release(&env);
 	return rc;
 }

@@ -58,4 +58,8 @@ struct fa_execute_result {
 int fa_execute(struct fa_execute_result *out, struct fa_environment *env, struct fa_lock *lock_out, struct fa_report *report,
                const struct fa_execute_opts *opts, const struct fa_sink *sink, struct fa_err *err);
 
+/* A plan of clone steps alone: no environment is touched. *out: the folder of the last one; NULL: none; the caller's. */
+int fa_execute_clone(char **out, struct fa_report *report, const struct fa_execute_opts *opts, const struct fa_sink *sink,
+                     struct fa_err *err);
+
 #endif

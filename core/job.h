@@ -24,6 +24,8 @@ struct fa_job_opts {
 	const char *report_path;     /* NULL: in the state folder */
 	bool frozen, rebuild, strict;
 	enum fa_verify_mode verify;
+	const char *upstream_source; /* VERIFY: folder with upstream's repository; NULL: the plan's clone steps bring it */
+	const char *upstream_tests; /* VERIFY: how many of upstream's parameter sets, or "all"; NULL: the script's own number */
 };
 
 int fa_job_start(struct fa_job **out, const struct fa_job_opts *opts, struct fa_err *err);

@@ -34,6 +34,8 @@ struct fa_json *fa_job_to_json(const struct fa_job_opts *o)
 	fa_json_set_bool(j, "rebuild", o->rebuild);
 	fa_json_set_bool(j, "strict", o->strict);
 	fa_json_set_string(j, "verify", modes[o->verify]);
+	set_path(j, "upstream_source", o->upstream_source);
+	fa_json_set_string(j, "upstream_tests", o->upstream_tests);
 	return j;
 }
 
@@ -64,6 +66,8 @@ int fa_job_from_json(struct fa_job_read *out, const struct fa_json *j, struct fa
 	out->lock_path = fa_strdup(fa_json_get_string(j, "lock_path"));
 	out->write_lock_path = fa_strdup(fa_json_get_string(j, "write_lock_path"));
 	out->report_path = fa_strdup(fa_json_get_string(j, "report_path"));
+	out->upstream_source = fa_strdup(fa_json_get_string(j, "upstream_source"));
+	out->upstream_tests = fa_strdup(fa_json_get_string(j, "upstream_tests"));
 	out->opts = (struct fa_job_opts){
 		.kind = (enum fa_job_kind)word_place(kinds, 2, fa_json_get_string(j, "kind"), FA_JOB_VERIFY),
 		.plan = &out->plan,
@@ -71,6 +75,8 @@ int fa_job_from_json(struct fa_job_read *out, const struct fa_json *j, struct fa
 		.lock_path = out->lock_path,
 		.write_lock_path = out->write_lock_path,
 		.report_path = out->report_path,
+		.upstream_source = out->upstream_source,
+		.upstream_tests = out->upstream_tests,
 		.frozen = fa_json_get_bool(j, "frozen"),
 		.rebuild = fa_json_get_bool(j, "rebuild"),
 		.strict = fa_json_get_bool(j, "strict"),
@@ -86,5 +92,7 @@ void fa_job_read_release(struct fa_job_read *j)
 	free(j->lock_path);
 	free(j->write_lock_path);
 	free(j->report_path);
+	free(j->upstream_source);
+	free(j->upstream_tests);
 	memset(j, 0, sizeof(*j));
 }

@@ -11,7 +11,7 @@ struct fa_job_read {
 	struct fa_job_opts opts;
 	struct fa_plan plan;
 	struct fa_facts facts;
-	char *lock_path, *write_lock_path, *report_path;
+	char *lock_path, *write_lock_path, *report_path, *upstream_source, *upstream_tests;
 };
 
 /* The caller's. */

@@ -312,8 +312,39 @@ static void write_report(struct fa_report *report, const struct fa_job_opts *o, 
 
 /* ---- verify */
 
+struct upstream { /* its repository: a folder and what it is, or why there is none */
+	char *dir, *from, *why;
+};
+
+/* The folder named, or the plan's clone. Without either the verification says what would be needed; that is no error. */
+static int find_upstream(struct upstream *out, struct fa_report *report, const struct fa_job_opts *o, struct fa_err *err)
+{
+	static const char hint[] = "fainstall verify --upstream --upstream-source FOLDER";
+	struct fa_execute_opts opts = { .plan = o->plan, .facts = o->facts, .cancel = &cancel_flag, .log_path = log_path };
+	const struct fa_choice *c = &o->plan->choice;
+
+	if (o->upstream_source) {
+		out->dir = fa_strdup(o->upstream_source);
+		return 0;
+	}
+	if (!o->plan->n_steps) {
+		out->why = fa_strf("needs upstream's repository in a folder, as no commit is known for %s %s: %s", c->line,
+		                   c->flash_attn, hint);
+		return 0;
+	}
+	if (fa_execute_clone(&out->dir, report, &opts, &sink, err) == 0) {
+		out->from = fa_strdup(fa_path_base(out->dir));
+		return 0;
+	}
+	if (err->status == FA_INTERRUPTED)
+		return -1;
+	out->why = fa_strf("needs upstream's repository, which could not be cloned (%s): %s", err->text, hint);
+	*err = (struct fa_err)FA_ERR_INIT;
+	return 0;
+}
+
 static int verify(struct fa_report *report, const struct fa_job_opts *o, const char *python, const char *cuda_home,
-                  struct fa_err *err)
+                  const struct upstream *upstream, struct fa_err *err)
 {
 	struct fa_verify_opts opts = { .python = python,
 		                       .cuda_home = cuda_home,
@@ -321,7 +352,11 @@ static int verify(struct fa_report *report, const struct fa_job_opts *o, const c
 		                       .mode = o->verify,
 		                       .strict = o->strict,
 		                       .log_path = log_path,
-		                       .cancel = &cancel_flag };
+		                       .cancel = &cancel_flag,
+		                       .upstream_dir = upstream ? upstream->dir : NULL,
+		                       .upstream_from = upstream ? upstream->from : NULL,
+		                       .upstream_why = upstream ? upstream->why : NULL,
+		                       .upstream_tests = o->upstream_tests };
 	int rc = fa_verify(report, &opts, &sink, (int)o->plan->n_steps, err);
 
 	if (cancel_flag)
@@ -332,13 +367,21 @@ static int verify(struct fa_report *report, const struct fa_job_opts *o, const c
 static int verify_job(struct fa_report *report, const struct fa_job_opts *o, struct fa_err *err)
 {
 	const char *python = fa_facts_text(o->facts, FA_FACT_PYTHON_PATH), *home = fa_facts_text(o->facts, FA_FACT_CUDA_HOME);
+	struct upstream up = { 0 };
+	int rc;
 
 	if (!python || !*python) {
 		fa_err_set(err, FA_MACHINE, "there is no environment to verify: no Python is known");
 		return fa_err_next(err, "name one with --env, or make one: fainstall install");
 	}
 	fa_report_describe(report, o->facts, o->plan);
-	return verify(report, o, python, home && *home ? home : NULL, err);
+	rc = o->verify == FA_VERIFY_UPSTREAM ? find_upstream(&up, report, o, err) : 0;
+	if (rc == 0)
+		rc = verify(report, o, python, home && *home ? home : NULL, &up, err);
+	free(up.dir);
+	free(up.from);
+	free(up.why);
+	return rc;
 }
 
 /* ---- install */
@@ -462,7 +505,7 @@ static int install(struct install *i, struct fa_err *err)
 	if (fa_execute(&i->result, &i->env, &i->made, i->report, &opts, &sink, err) < 0)
 		return -1;
 	if (verify(i->report, i->o, i->env.python ? i->env.python : fa_facts_text(i->o->facts, FA_FACT_PYTHON_PATH),
-	           i->result.cuda_home, err) < 0)
+	           i->result.cuda_home, NULL, err) < 0)
 		return -1;
 	return finish(i, err);
 }

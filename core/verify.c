@@ -270,6 +270,8 @@ static void take_figures(struct verify *v, const struct fa_json *j)
 		fa_json_set(v->figures, "rows", fa_json_copy(fa_json_get(j, "rows")));
 	if (fa_json_get(j, "card"))
 		fa_json_set(v->figures, "card", fa_json_copy(fa_json_get(j, "card")));
+	if (fa_json_get(j, "upstream"))
+		fa_json_set(v->figures, "upstream", fa_json_copy(fa_json_get(j, "upstream")));
 }
 
 static void take_done(struct verify *v, const struct fa_json *j)
@@ -277,6 +279,19 @@ static void take_done(struct verify *v, const struct fa_json *j)
 	v->over = true;
 	v->seconds = fa_json_get_number(j, "seconds", -1);
 	replace(&v->last, fa_strdup(fa_json_get_string(j, "text")));
+}
+
+/* Of a stage whose single steps are no findings. */
+static void take_progress(struct verify *v, const struct fa_json *j)
+{
+	struct fa_event e = fa_event_new(FA_EVENT_PROGRESS);
+
+	e.step = v->step;
+	e.done = (int64_t)fa_json_get_number(j, "done", 0);
+	e.total = (int64_t)fa_json_get_number(j, "total", -1);
+	snprintf(e.unit, sizeof(e.unit), "cases");
+	snprintf(e.id, sizeof(e.id), "%s", fa_json_get_string(j, "stage") ? fa_json_get_string(j, "stage") : "");
+	fa_emit(v->sink, &e);
 }
 
 static void take(struct verify *v, const struct fa_json *j)
@@ -298,6 +313,8 @@ static void take(struct verify *v, const struct fa_json *j)
 		fa_json_set(v->figures, "card", fa_json_copy(fa_json_get(j, "data")));
 	} else if (!strcmp(kind, "figures"))
 		take_figures(v, j);
+	else if (!strcmp(kind, "progress"))
+		take_progress(v, j);
 	else if (!strcmp(kind, "done"))
 		take_done(v, j);
 	else if (!strcmp(kind, "verdict") && text && *text) {
@@ -376,6 +393,13 @@ static void push_argv(struct fa_strv *argv, const struct fa_verify_opts *o, cons
 		push_option(argv, "--expect-torch", c->torch);
 		push_option(argv, "--expect-flash-attn", c->flash_attn);
 	}
+	if (o->mode == FA_VERIFY_UPSTREAM) {
+		fa_strv_push(argv, "--upstream");
+		fa_strv_push(argv, o->upstream_dir ? o->upstream_dir : "");
+		push_option(argv, "--upstream-from", o->upstream_from);
+		push_option(argv, "--upstream-why", o->upstream_why);
+		push_option(argv, "--upstream-tests", o->upstream_tests);
+	}
 	push_folder(argv, "--kernels", "kernels/roofline", "build/kernels/roofline");
 	push_option(argv, "--expected", speeds);
 	push_option(argv, "--caller-path", getenv("PYTHONPATH"));
@@ -386,11 +410,12 @@ static void push_argv(struct fa_strv *argv, const struct fa_verify_opts *o, cons
 
 static int run(struct verify *v, const char *script, struct fa_err *err)
 {
-	static const unsigned minutes[] = { 5, 20, 40, 60 };
+	static const unsigned minutes[] = { 5, 20, 40, 120 };
+	bool all = v->o->upstream_tests && !strcmp(v->o->upstream_tests, "all");
 	struct fa_strv argv = FA_STRV_INIT, env = FA_STRV_INIT;
 	struct fa_proc_result r;
 	struct fa_proc_opts p = { .log_path = v->o->log_path,
-		                  .timeout_ms = minutes[v->o->mode] * 60 * 1000,
+		                  .timeout_ms = all ? 0 : minutes[v->o->mode] * 60 * 1000,
 		                  .cancel = v->o->cancel,
 		                  .line = on_line,
 		                  .ctx = v };
@@ -481,9 +506,6 @@ int fa_verify(struct fa_report *report, const struct fa_verify_opts *opts, const
 		rc = judge(&v, report, err);
 		goto done;
 	}
-	if (opts->mode == FA_VERIFY_UPSTREAM)
-		end_stage(&v, "upstream", FA_OUTCOME_NOT_RUN,
-		          "upstream's own tests need its repository; the full set of ours is run", 0);
 	if (run(&v, script, err) < 0) {
 		keep_verification(&v, report, "failed");
 		goto done;

@@ -1,14 +1,14 @@
 /* Stage 5: is what was installed right, used and fast? Out of process, in the environment made: recipes/verify.py and the
  * programs of kernels/ run as children that print JSON lines. A check that cannot run is `not_run`, said, never passed.
  *
- * Stages, in order: environment import symbols kernels numbers used speed. Events:
+ * Stages, in order: environment import symbols kernels numbers used speed, and upstream in that mode. Events:
  *   PROGRESS  id: the stage; done of total in unit "cases" (total -1: not counted)
  *   CHECK     id "STAGE/NAME": one finding. numbers: value is the error as a multiple of plain attention's, unit "x";
  *             speed: value in unit TFLOP/s or GB/s. A front end may leave out those that are ok.
  *   CHECK     id "STAGE": the stage is over; seconds, text in words
  *   NOTE      id "verdict": the sentence about speed; other ids: something to know
  *   WARNING   id: card_throttled, module_shadowed, …
- * Report: checks[] (stage, id, status, text, seconds, case, data), stages[], figures {rows[], card}, verification {mode, status,
+ * Report: checks[] (stage, id, status, text, seconds, case, data), stages[], figures {rows[], card, upstream}, verification {mode, status,
  * text, verdict, seconds}. A numeric case that failed carries data.shrunk, the simplest case found that still fails. */
 #ifndef FA_VERIFY_H
 #define FA_VERIFY_H
@@ -30,6 +30,9 @@ struct fa_verify_opts {
 	const struct fa_choice *choice;
 	enum fa_verify_mode mode;
 	bool strict; /* not_run counts as failed */
+	/* FA_VERIFY_UPSTREAM: folder with upstream's repository and what it is ("flash-attention at 060c9188beec"); NULL: there is
+	 * none, and why. Tests: how many of its parameter sets, or "all"; NULL: as the script has it. */
+	const char *upstream_dir, *upstream_from, *upstream_why, *upstream_tests;
 	const char *log_path;
 	const volatile int *cancel;
 };

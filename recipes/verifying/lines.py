@@ -88,6 +88,36 @@ def profile_of_fa3(names):
     return None
 
 
+def kernel_dim(line, d):
+    """The head dim of the kernel that serves d; 0: none."""
+    return next((k for k in LINES[line]["head_dims"] if k >= d), 0)
+
+
+def lack(line, profile, case):
+    """What a build of this profile left out that the case needs: a word or two; "" when it has all."""
+    if profile is None:
+        return ""
+    have = profile["features"]
+    if profile["dtypes"] and case["dtype"] not in profile["dtypes"]:
+        return case["dtype"]
+    if line == "fa3":
+        if profile["head_dims"] and case["d"] > max(profile["head_dims"]):
+            return "head dim %d" % case["d"]
+    elif profile["head_dims"] and kernel_dim(line, case["d"]) not in profile["head_dims"]:
+        return "head dim %d" % kernel_dim(line, case["d"])
+    if case.get("backward") and not profile["backward"]:
+        return "backward"
+    if have is None:
+        return ""
+    wants = {"dropout": case.get("dropout"), "alibi": case.get("alibi"), "softcap": case.get("softcap"),
+             "local": case.get("window"), "unevenk": case["d"] not in LINES[line]["head_dims"],
+             "split": case.get("op") == "kvcache" and (case.get("append") or case.get("paged") or case.get("batch_idx"))}
+    if line == "fa3":
+        wants.pop("dropout"), wants.pop("alibi"), wants.pop("split")
+        wants.update(varlen="varlen" in case.get("op", ""), paged=case.get("paged"), append=case.get("append"))
+    return next((f for f, wanted in wants.items() if wanted and f not in have), "")
+
+
 class Line:
     """One line, imported. `api` holds what its functions take; `profile` what its build holds (None: everything)."""
 
@@ -156,30 +186,7 @@ class Line:
         return result[0] if isinstance(result, (tuple, list)) else result
 
     def kernel_dim(self, d):
-        """The head dim of the kernel that serves d; 0: none."""
-        return next((k for k in self.spec["head_dims"] if k >= d), 0)
+        return kernel_dim(self.name, d)
 
     def lack(self, case):
-        """What this build left out that the case needs: a word or two; "" when it has all."""
-        p = self.profile
-        if p is None:
-            return ""
-        have = p["features"]
-        if p["dtypes"] and case["dtype"] not in p["dtypes"]:
-            return case["dtype"]
-        if self.name == "fa3":
-            if p["head_dims"] and case["d"] > max(p["head_dims"]):
-                return "head dim %d" % case["d"]
-        elif p["head_dims"] and self.kernel_dim(case["d"]) not in p["head_dims"]:
-            return "head dim %d" % self.kernel_dim(case["d"])
-        if case.get("backward") and not p["backward"]:
-            return "backward"
-        if have is None:
-            return ""
-        wants = {"dropout": case.get("dropout"), "alibi": case.get("alibi"), "softcap": case.get("softcap"),
-                 "local": case.get("window"), "unevenk": case["d"] not in self.spec["head_dims"],
-                 "split": case.get("op") == "kvcache" and (case.get("append") or case.get("paged") or case.get("batch_idx"))}
-        if self.name == "fa3":
-            wants.pop("dropout"), wants.pop("alibi"), wants.pop("split")
-            wants.update(varlen="varlen" in case.get("op", ""), paged=case.get("paged"), append=case.get("append"))
-        return next((f for f, wanted in wants.items() if wanted and f not in have), "")
+        return lack(self.name, self.profile, case)

@@ -140,6 +140,25 @@ def attention(s, c, mode):
     return judge(s, c, rows)
 
 
+def as_upstream(s, c):
+    """One shape as upstream's benchmark has it (fp16, packed, 2,048 numbers a token), in TFLOP/s, by this harness."""
+    h = 2048 // c["d"]
+    qkv = torch.randn(c["b"], c["s"], 3, h, c["d"], device=s.device.name, dtype=torch.float16, requires_grad=True)
+    attend = s.line.packed["qkvpacked"]
+    forward = measure(s.device, lambda: attend(qkv, 0.0, causal=c["causal"]), BUDGET_S["full"])
+    out = s.line.first(attend(qkv, 0.0, causal=c["causal"]))
+    weight = torch.randn_like(out)
+
+    def back():
+        qkv.grad = None
+        out.backward(weight, retain_graph=True)
+
+    backward = measure(s.device, back, BUDGET_S["full"])
+    s.device.tidy()
+    work = 4.0 * c["b"] * c["s"] ** 2 * h * c["d"] // (2 if c["causal"] else 1) / 1e9
+    return dict(c, forward=work / forward["ms"], backward=2.5 * work / backward["ms"], both=3.5 * work / (forward["ms"] + backward["ms"]))
+
+
 def find(rows, what, direction):
     return next((r for r in rows if r["what"] == what and r["direction"] == direction), None)
 

@@ -11,9 +11,9 @@ import subprocess
 import sys
 import time
 
-from . import cases, environment, lines, verdict
+from . import cases, environment, lines, upstream, verdict
 
-STAGES = ("environment", "import", "symbols", "kernels", "numbers", "used", "speed")
+STAGES = ("environment", "import", "symbols", "kernels", "numbers", "used", "speed")   # and "upstream", where asked for
 MOST_DEATHS = 6   # of the worker; then the rest is not run
 MARKS = {"ok": "✓", "failed": "✗", "not_run": "-", "skipped": "-"}
 
@@ -36,11 +36,18 @@ def options_of(argv):
     p.add_argument("--limit", type=float, default=0, metavar="S", help="seconds that one case may take; default by mode")
     p.add_argument("--only", default="", metavar="REGEX", help="only items whose stage/id matches")
     p.add_argument("--case", default="", metavar="JSON", help="this one numeric case, as a finding names it")
+    p.add_argument("--upstream", nargs="?", const="", default=None, metavar="DIR", help="upstream's own tests and benchmark, too, from its "
+                   "repository in this folder")
+    p.add_argument("--upstream-from", default="", metavar="TEXT", help="what that folder is")
+    p.add_argument("--upstream-why", default="", metavar="TEXT", help="why there is no folder")
+    p.add_argument("--upstream-tests", default="400", metavar="N|all", help="how many of upstream's parameter sets are run")
     p.add_argument("--no-speed", action="store_true")
     p.add_argument("--small", action="store_true", help="leave out long sequences")
     p.add_argument("--worker", help=argparse.SUPPRESS)
     o = p.parse_args(argv)
     o.mode = o.mode or "normal"
+    if o.upstream_tests != "all" and not re.fullmatch("[1-9][0-9]{0,6}", o.upstream_tests):
+        p.error("--upstream-tests: a number or all")
     return o
 
 
@@ -70,6 +77,7 @@ class Book:
         self.measured, self.card = [], {}   # for the sentence about speed
         self.checks, self.ended, self.count = [], {}, {}
         self.reason = "an earlier stage stopped"   # for stages that are not reached
+        self.stages, self.upstream = STAGES, None
 
     def stage(self, id_):
         if self.open == id_:
@@ -100,7 +108,7 @@ class Book:
 
     def not_reached(self):
         self.close()
-        for s in STAGES:
+        for s in self.stages:
             if s not in self.ended and s != "symbols":
                 self.end(s, "not_run", self.reason)
 
@@ -127,6 +135,8 @@ class Book:
             return "the profiler saw %s; no fallback" % " and ".join(seen)
         if stage == "speed":
             return verdict.sentence(self.title, self.measured, self.card) or "; ".join(c["text"] for c in good)
+        if stage == "upstream":
+            return upstream.summary(self.upstream)
         if stage == "numbers":
             worst = max(((c.get("data") or {}).get("ratio") or 0.0 for c in good if c.get("case")), default=0.0)
             left = sum("left_out" in (c.get("data") or {}) for c in good)
@@ -158,11 +168,11 @@ def worker_environment():
 class Worker:
     """One worker process; next() gives its next line, or how it ended."""
 
-    def __init__(self, script, options):
+    def __init__(self, script, options, folder=None):
         read, write = os.pipe()
         options = dict(options, fd=write)
         self.process = subprocess.Popen([sys.executable, script, "--worker", json.dumps(options)], pass_fds=[write],
-                                        stdin=subprocess.DEVNULL, stdout=sys.stderr, env=worker_environment(), start_new_session=True)
+                                        stdin=subprocess.DEVNULL, stdout=sys.stderr, env=worker_environment(), cwd=folder, start_new_session=True)
         os.close(write)
         self.fd, self.rest = read, b""
         self.selector = selectors.DefaultSelector()
@@ -216,6 +226,10 @@ class Run:
         self.book = Book(tell, lines.LINES[o.line]["title"])
         self.measured, self.card = self.book.measured, self.book.card
         self.decode, self.at, self.deaths, self.done_until = [], None, 0, -1
+        self.profile = None   # of the build, as its import told
+        self.upstream = None
+        if o.upstream is not None:
+            self.book.stages = STAGES + ("upstream",)
         self.work = {"line": o.line, "mode": o.mode, "device": o.device, "kernels": os.path.abspath(o.kernels) if o.kernels else "",
                      "limit": o.limit, "only": o.only, "case": json.loads(o.case) if o.case else None, "speed": not o.no_speed,
                      "small": o.small, "start": -1}
@@ -259,6 +273,8 @@ class Run:
 
     def keep(self, m):
         data = m.get("data") or {}
+        if m["stage"] == "import" and "profile" in data:
+            self.profile, self.work["version"] = data["profile"], data.get("version") or ""
         if m["stage"] != "speed" or m["status"] == "not_run":
             return
         if m["id"] == "card":
@@ -435,10 +451,39 @@ class Run:
             self.programs()
             self.expected()
         self.book.close()
+        wanted = self.o.upstream is not None and not self.o.case and (not self.o.only or re.search(self.o.only, "upstream"))
+        if wanted and (self.card or self.o.device == "cpu"):
+            self.others()
         title = lines.LINES[self.o.line]["title"]
+        if self.measured or self.upstream:
+            rows = verdict.figures(title, self.measured, self.card, self.decode)
+            self.tell("figures", rows=rows, card=self.card, **({"upstream": self.upstream} if self.upstream else {}))
         if self.measured:
-            self.tell("figures", rows=verdict.figures(title, self.measured, self.card, self.decode), card=self.card)
             self.tell("verdict", text=verdict.sentence(title, self.measured, self.card))
+
+    def others(self):
+        """Upstream's own tests and benchmark."""
+        stage = upstream.Upstream(self.o, self.book, self.tell, self.work, self.card, self.profile, lambda o, folder: Worker(self.script, o, folder))
+        self.book.upstream = stage.figures
+        stage.run(self.our_shapes)
+        self.book.close()
+        self.upstream = stage.figures
+
+    def our_shapes(self, shapes):
+        """The shapes of upstream's benchmark by our own harness, in a worker of its own; [] when it died."""
+        w, rows = Worker(self.script, dict(self.work, shapes=shapes)), []
+        try:
+            while True:
+                m = w.next(120)
+                if m is None:
+                    break
+                if m["kind"] == "shape":
+                    rows.append(m["row"])
+                    self.tell("progress", stage="upstream", done=len(rows), total=len(shapes))
+        except TimeoutError:
+            pass
+        w.stop()
+        return rows
 
     def finish(self, started):
         failed = [c for c in self.book.checks if c["status"] == "failed"]
@@ -458,8 +503,12 @@ def stop_on_signal(number, frame):
 
 def main(script, argv):
     if argv[:1] == ["--worker"]:
+        options = json.loads(argv[1])
+        if "pytest" in options:
+            from . import pytests
+            return pytests.run(options)
         from . import worker
-        return worker.run(json.loads(argv[1]))
+        return worker.run(options)
     o = options_of(argv)
     if not o.line:
         o.line = next((x for x in ("fa2", "fa3", "fa4") if lines.installed(x)), "fa2")

@@ -163,9 +163,19 @@ def do(tell, torch, setting, item, index):
     return alive, status
 
 
+def measure_shapes(tell, setting, shapes):
+    """The shapes of upstream's benchmark, one line each."""
+    from . import speed
+
+    for c in shapes:
+        tell("shape", row=speed.as_upstream(setting, c))
+    tell("end")
+    os._exit(0)
+
+
 def run(options):
     tell = Tell(options["fd"])
-    first = options["start"] < 0
+    first = options["start"] < 0 and "shapes" not in options
     torch = import_torch(tell, first)
     line = import_line(tell, options["line"], first)
     torch.set_float32_matmul_precision("highest")
@@ -184,6 +194,8 @@ def run(options):
     if first:
         tell("card", data=about)
     setting = numbers.Setting(line, card)
+    if "shapes" in options:
+        measure_shapes(tell, setting, options["shapes"])
     todo = items(line, card, about, options)
     if options["case"] is not None:
         c = options["case"]

@@ -3,6 +3,7 @@
 #include "buf.h"
 #include "json.h"
 #include "plan.h"
+#include "proc.h"
 #include "report.h"
 
 #include <setjmp.h>
@@ -148,6 +149,26 @@ static void no_flash_attention_in_the_plan_means_nothing_to_verify(void **state)
 	fa_report_free(r);
 }
 
+static void collect(void *ctx, const char *line, bool is_err)
+{
+	(void)is_err;
+	fa_buf_addf(ctx, "%s\n", line);
+}
+
+static void the_parts_that_need_no_torch(void **state)
+{
+	const char *argv[] = { "python3", "tests/verify/parts_test.py", NULL };
+	struct fa_buf said = FA_BUF_INIT;
+	struct fa_proc_opts proc = { .argv = argv, .timeout_ms = 60000, .line = collect, .ctx = &said, .merge = true };
+	struct fa_proc_result result;
+	struct fa_err err = FA_ERR_INIT;
+
+	(void)state;
+	if (fa_proc_run(&result, &proc, FA_CHECK, &err) < 0)
+		fail_msg("%s\n%s", err.text, fa_buf_str(&said));
+	fa_buf_release(&said);
+}
+
 static void assert_serves(const char *archs, const char *card, bool expected)
 {
 	struct fa_strv list = FA_STRV_INIT;
@@ -187,6 +208,7 @@ int main(void)
 		cmocka_unit_test(a_child_that_ends_in_the_middle_is_a_failure),
 		cmocka_unit_test(no_flash_attention_in_the_plan_means_nothing_to_verify),
 		cmocka_unit_test(code_serves_cards_of_its_major_and_a_suffix_only_its_own),
+		cmocka_unit_test(the_parts_that_need_no_torch),
 	};
 
 	return cmocka_run_group_tests_name("verify", tests, NULL, NULL) != 0;

@@ -2,7 +2,9 @@
 # h200.sh: everything that verification can prove on a machine with a card, in one go. From the root of the repository:
 #   OUT=folder PYTHON=interpreter tests/verify/h200.sh
 # PYTHON's environment (or PYTHONPATH) holds torch and flash-attn. Optional: FA3=folder with an unpacked FA3 wheel, FA4=folder with
-# flash-attn-4 and what it needs, RUNS=N further quick runs that look for false alarms (3), MODES="quick normal full".
+# flash-attn-4 and what it needs (fa4_folder.sh), RUNS=N further quick runs that look for false alarms (3), MODES="quick normal full",
+# UPSTREAM=folder with upstream's repository (tests/, benchmarks/, flash_attn/__init__.py) with PYTESTS=folder of pytest unpacked if the
+# environment has none, TESTS=N of its parameter sets (400).
 # Leaves in OUT: machine.txt, kernels.log, roofline.jsonl, verify-MODE.jsonl and .err, summary.txt; ends with the summary.
 set -u
 : "${OUT:?OUT=folder for the results}"
@@ -52,6 +54,11 @@ done
 for i in $(seq 1 "$RUNS"); do
 	timed "again-$i" 60 "${verify[@]}" --quick
 done
+if [ -n "${UPSTREAM:-}" ]; then
+	PYTHONPATH=${PYTESTS:-}${PYTESTS:+:}${PYTHONPATH:-} timed upstream 540 "${verify[@]}" --only upstream --upstream "$UPSTREAM" \
+		--upstream-tests "${TESTS:-400}"
+	"$PYTHON" tests/verify/agreement.py "$OUT/upstream.jsonl" | tee -a "$summary"
+fi
 if [ -n "${FA3:-}" ]; then
 	PYTHONPATH=$FA3 timed verify-fa3 240 "${verify[@]}" --line fa3
 fi

@@ -52,6 +52,14 @@ FAULTS = {
     "two_packages": ("environment", "are installed"),
     "left_out_silently": ("numbers", "without a word"),
 }
+# Of upstream's own tests, in tests/verify/upstream: what must be said. Needs pytest.
+UPSTREAM = {
+    "upstream good": "",
+    "upstream wrong": "AssertionError: planted",
+    "upstream dies": "ended by signal 11",
+    "upstream illegal": "illegal memory access",
+    "upstream hangs": "hung: no answer",
+}
 # Faults whose cases are not in --quick, and which cases show them.
 NEED_NORMAL = {"lse_wrong": "lse", "kv_swapped": "kvpacked", "append_lost": "append", "rotary_halves": "rotary",
                "page_table_ignored": "paged"}
@@ -87,7 +95,9 @@ def make_site(folder, fault):
 def verify(fault, arguments):
     with tempfile.TemporaryDirectory() as folder:
         make_site(folder, fault)
-        env = dict(os.environ, PYTHONPATH=folder, FA_FAULT=fault, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+        upstream = fault.split()[1] if fault in UPSTREAM else ""
+        paths = [folder] + [p for p in [os.environ.get("PYTESTS", "")] if p]
+        env = dict(os.environ, PYTHONPATH=os.pathsep.join(paths), FA_FAULT="" if upstream else fault, FA_UPSTREAM_FAULT=upstream, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
         started = time.monotonic()
         p = subprocess.run([sys.executable, VERIFY, "--device", "cpu", "--small"] + arguments, capture_output=True, text=True, env=env,
                            timeout=600, check=False)
@@ -101,6 +111,8 @@ def failures(lines):
 
 def judge(fault):
     """"" when verify.py does what it should, else what is wrong with it."""
+    if fault in UPSTREAM:
+        return judge_upstream(fault)
     quick = [] if fault == "good, normal" else ["--quick"]
     if fault in NEED_NORMAL:
         quick = ["--only", "numbers/.*" + NEED_NORMAL[fault]]
@@ -127,12 +139,31 @@ def judge(fault):
     return "", seconds
 
 
+def judge_upstream(fault):
+    """Each test but the faulty one is run, and that one is named."""
+    code, lines, err, seconds = verify(fault, ["--only", "upstream", "--upstream", os.path.join(HERE, "upstream"), "--limit", "15"])
+    bad = [x["text"] for x in failures(lines) if "::test_flash_attn_last[dtype0-64]" in x["id"]]
+    tests = next(iter(next((x for x in lines if x["kind"] == "figures"), {}).get("upstream", {}).get("tests", [])), {})
+    word, wrong = UPSTREAM[fault], int(bool(UPSTREAM[fault]))
+    if code != wrong or (tests.get("passed"), tests.get("failed"), tests.get("skipped")) != (82 - wrong, wrong, 16):
+        return "exit %d, %s; stderr: %s" % (code, tests, err[-300:]), seconds
+    return "" if not word or any(word in x for x in bad) else "not named: %s" % bad, seconds
+
+
+def has_pytest():
+    path = os.environ.get("PYTESTS", "")
+    return subprocess.run([sys.executable, "-c", "import pytest"], env=dict(os.environ, PYTHONPATH=path), capture_output=True,
+                          check=False).returncode == 0
+
+
 def main():
     arguments = sys.argv[1:]
     jobs = int(arguments.pop(1)) if arguments[:1] == ["-j"] else 1
     if arguments[:1] and sys.argv[1] == "-j":
         arguments.pop(0)
-    names = arguments or [""] + list(FAULTS) + ["good, normal"]
+    names = arguments or [""] + list(FAULTS) + ["good, normal"] + (list(UPSTREAM) if has_pytest() else [])
+    if not arguments and not has_pytest():
+        print("upstream's: not run, no pytest (PYTESTS=FOLDER names one)")
     wrong = 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for name, (why, seconds) in zip(names, pool.map(judge, names)):

@@ -1,5 +1,6 @@
 #!/bin/bash
 # mutants.sh [-j N] [NAME…]: verification against stand-ins with planted faults, on the CPU. PYTHON: an interpreter with torch.
+# PYTESTS: a folder with pytest, where the interpreter has none.
 set -eu
 here=$(dirname "$0")
 PYTHON=${PYTHON:-python3}

@@ -1,0 +1,80 @@
+"""The parts of recipes/verifying that need no torch: what is read from upstream's benchmark, which parameter sets are chosen, what a
+build lacks. python3 tests/verify/parts_test.py"""
+
+import os
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "recipes"))
+sys.dont_write_bytecode = True
+
+from verifying import lines, pytests, upstream   # noqa: E402
+
+SAID = """### causal=False, headdim=64, batch_size=32, seqlen=512 ###
+Flash2 fwd: 210.52 TFLOPs/s, bwd: 195.01 TFLOPs/s, fwd + bwd: 199.20 TFLOPs/s
+Pytorch fwd: 41.10 TFLOPs/s, bwd: 62.00 TFLOPs/s, fwd + bwd: 54.00 TFLOPs/s
+### causal=True, headdim=128, batch_size=1, seqlen=16384 ###
+Flash2 fwd: 345.00 TFLOPs/s, bwd: 0.00 TFLOPs/s, fwd + bwd: 99.20 TFLOPs/s
+Pytorch fwd: nan TFLOPs/s, bwd: nan TFLOPs/s, fwd + bwd: nan TFLOPs/s
+"""
+LEAN = {"name": "custom", "dtypes": ["bf16"], "head_dims": [128], "backward": False, "features": ["local", "unevenk"]}
+
+
+class Call:
+    def __init__(self, **params):
+        self.params = params
+
+
+class Parts(unittest.TestCase):
+    def test_the_benchmarks_own_figures_are_read(self):
+        rows = upstream.rows_of(SAID)
+        self.assertEqual([(r["what"], r["d"], r["causal"], r["forward"]) for r in rows],
+                         [("Flash2", 64, False, 210.52), ("Pytorch", 64, False, 41.1), ("Flash2", 128, True, 345.0)])
+        self.assertEqual(upstream.rows_of("Flash2 fwd: 1.00 TFLOPs/s, bwd: 1.00 TFLOPs/s, fwd + bwd: 1.00 TFLOPs/s\n"), [])
+
+    def test_figures_of_one_shape_are_compared_and_a_zero_is_none(self):
+        mine = [dict(causal=False, d=64, b=32, s=512, forward=200.0, backward=195.0, both=199.0),
+                dict(causal=True, d=128, b=1, s=16384, forward=345.0, backward=300.0, both=310.0)]
+        compared = upstream.compare(upstream.rows_of(SAID), mine)
+        self.assertEqual(len(compared), 2)
+        self.assertEqual(compared[0]["forward"], {"upstream": 210.52, "here": 200.0, "ratio": 0.95})
+        self.assertNotIn("backward", compared[1])
+        self.assertAlmostEqual(upstream.differences(compared)[-1][0], 2.125, 3)
+
+    def test_every_value_of_every_parameter_is_met_in_the_part_chosen(self):
+        calls = [Call(d=d, causal=c, seqlen=s, dtype=t) for d in (32, 40, 64, 128) for c in (False, True) for s in range(12) for t in "hb"]
+        chosen = pytests.choose(calls, 20, "test")
+        self.assertEqual(len(chosen), 20)
+        for key in ("d", "causal", "seqlen", "dtype"):
+            self.assertEqual({c.params[key] for c in chosen}, {c.params[key] for c in calls})
+        self.assertEqual([c.params for c in chosen], [c.params for c in pytests.choose(calls, 20, "test")])
+        self.assertEqual(len(pytests.choose(calls, None, "test")), len(calls))
+
+    def test_what_a_build_lacks_is_told_by_its_parameters(self):
+        def lack(backward=False, **params):
+            return lines.lack("fa2", LEAN, pytests.case_of("test_flash_attn_output", backward, params))
+        self.assertEqual(lack(dtype="torch.float16", d=128), "fp16")
+        self.assertEqual(lack(dtype="torch.bfloat16", d=59), "head dim 64")
+        self.assertEqual(lack(True, dtype="torch.bfloat16", d=128), "backward")
+        self.assertEqual(lack(dtype="torch.bfloat16", d=111, local=True), "")
+        self.assertEqual(lack(dtype="torch.bfloat16", d=128, dropout_p=0.17), "dropout")
+        self.assertEqual(lack(dtype="torch.bfloat16", d=128, softcap=50.0), "softcap")
+        self.assertEqual(lines.lack("fa2", None, {}), "")
+
+    def test_only_the_files_named_and_those_beside_them_are_copied(self):
+        with tempfile.TemporaryDirectory() as into:
+            sums = upstream.copy(os.path.join(HERE, "upstream"), ["tests/test_flash_attn.py", upstream.BENCHMARK, "tests/gone.py"], into)
+            self.assertEqual(sorted(sums), [upstream.BENCHMARK, "tests/test_flash_attn.py"])
+            self.assertTrue(os.path.exists(os.path.join(into, "tests", "test_util.py")))
+            self.assertFalse(os.path.exists(os.path.join(into, "flash_attn")))
+
+    def test_the_line_that_says_what_is_wrong_is_taken_from_a_traceback(self):
+        self.assertEqual(pytests.last_line("    assert 1 == 2\nE   AssertionError: planted\nE   assert 1 == 2\nfile.py:3: AssertionError"),
+                         "AssertionError: planted")
+        self.assertEqual(pytests.last_line(""), "")
+
+
+if __name__ == "__main__":
+    unittest.main()
