@@ -32,9 +32,10 @@ void *fa_realloc(void *p, size_t n, size_t size)
 
 char *fa_strndup(const char *s, size_t len)
 {
-	char *p = fa_calloc(len + 1, 1);
+	char *p = fa_realloc(NULL, len + 1, 1);
 
 	memcpy(p, s, len);
+	p[len] = '\0';
 	return p;
 }
 
@@ -86,15 +87,18 @@ void fa_buf_addc(struct fa_buf *b, char c)
 void fa_buf_vaddf(struct fa_buf *b, const char *fmt, va_list ap)
 {
 	va_list again;
+	size_t room;
 	int len;
 
 	va_copy(again, ap);
-	len = vsnprintf(NULL, 0, fmt, ap);
-	if (len >= 0) {
+	fa_buf_reserve(b, 60); /* most texts fit at once */
+	room = b->cap - b->len;
+	len = vsnprintf(b->data + b->len, room, fmt, ap);
+	if (len >= 0 && (size_t)len >= room) {
 		fa_buf_reserve(b, (size_t)len);
 		vsnprintf(b->data + b->len, (size_t)len + 1, fmt, again);
-		b->len += (size_t)len;
 	}
+	b->len += len > 0 ? (size_t)len : 0;
 	va_end(again);
 }
 

@@ -57,8 +57,7 @@ const char *fa_rule_on_word(enum fa_rule_on on)
 
 static const char *own(struct fa_kb *kb, char *text)
 {
-	fa_strv_take(&kb->pool, text);
-	return text;
+	return fa_texts_take(&kb->texts, text);
 }
 
 #define STR fa_json_get_string
@@ -643,6 +642,69 @@ static void make_gpus(struct fa_kb *kb, const struct fa_json *table)
 	kb->gpus = fa_json_get(table, "rows");
 }
 
+/* ---- one address for each text, so that what was compared once is known again */
+
+static void hold(struct fa_kb *kb, void *items, size_t n, size_t size, const size_t *fields, size_t n_fields)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t f = 0; f < n_fields; f++) {
+			const char **text = (const char **)(void *)((char *)items + i * size + fields[f]);
+
+			*text = fa_texts_keep(&kb->texts, *text);
+		}
+}
+
+#define HOLD(items, n, ...) \
+	do { \
+		static const size_t fields[] = { __VA_ARGS__ }; \
+\
+		hold(kb, items, n, sizeof(*(items)), fields, sizeof(fields) / sizeof(fields[0])); \
+	} while (0)
+
+#define OF_FILE(field) offsetof(struct fa_kb_file, field)
+#define OF_TORCH(field) offsetof(struct fa_kb_torch, field)
+#define OF_BUILD(field) offsetof(struct fa_kb_build, field)
+#define OF_CUDA(field) offsetof(struct fa_kb_cuda, field)
+#define OF_ARCH(field) offsetof(struct fa_kb_arch, field)
+#define OF_LINE(field) offsetof(struct fa_kb_line, field)
+#define OF_PROFILE(field) offsetof(struct fa_kb_profile, field)
+#define OF_RELEASE(field) offsetof(struct fa_kb_release, field)
+
+void fa_kb_hold_files(struct fa_kb *kb)
+{
+	HOLD(kb->files, kb->n_files, OF_FILE(line), OF_FILE(package), OF_FILE(version), OF_FILE(torch), OF_FILE(cuda),
+	     OF_FILE(major), OF_FILE(pythons), OF_FILE(python_min), OF_FILE(abi), OF_FILE(glibc), OF_FILE(codes), OF_FILE(os),
+	     OF_FILE(machine), OF_FILE(driver), OF_FILE(dtypes), OF_FILE(features), OF_FILE(torch_min));
+}
+
+static void hold_once(struct fa_kb *kb)
+{
+	HOLD(kb->torch, kb->n_torch, OF_TORCH(version), OF_TORCH(minor), OF_TORCH(pythons), OF_TORCH(cxx));
+	for (size_t i = 0; i < kb->n_torch; i++)
+		HOLD(kb->torch[i].builds, kb->torch[i].n_builds, OF_BUILD(build), OF_BUILD(vendor), OF_BUILD(cuda),
+		     OF_BUILD(major), OF_BUILD(rocm), OF_BUILD(abi), OF_BUILD(glibc), OF_BUILD(codes), OF_BUILD(codes_aarch64),
+		     OF_BUILD(platforms));
+	HOLD(kb->cuda, kb->n_cuda, OF_CUDA(cuda), OF_CUDA(major), OF_CUDA(driver), OF_CUDA(driver_windows), OF_CUDA(codes),
+	     OF_CUDA(gcc_min), OF_CUDA(gcc_max), OF_CUDA(clang_min), OF_CUDA(clang_max), OF_CUDA(msvc_min),
+	     OF_CUDA(msvc_below));
+	HOLD(kb->archs, kb->n_archs, OF_ARCH(arch), OF_ARCH(family), OF_ARCH(codes), OF_ARCH(compile));
+	HOLD(kb->lines, kb->n_lines, OF_LINE(line), OF_LINE(dtypes), OF_LINE(head_dim), OF_LINE(features));
+	HOLD(kb->profiles, kb->n_profiles, OF_PROFILE(cxx));
+	HOLD(kb->releases, kb->n_releases, OF_RELEASE(line), OF_RELEASE(version), OF_RELEASE(python), OF_RELEASE(torch),
+	     OF_RELEASE(nvcc), OF_RELEASE(rocm), OF_RELEASE(ck), OF_RELEASE(head_dims), OF_RELEASE(backward),
+	     OF_RELEASE(features));
+}
+
+enum { TEXTS_LEFT_MAX = 20000 };
+
+void fa_kb_tidy(struct fa_kb *kb)
+{
+	if (kb->texts.n - kb->own_texts < TEXTS_LEFT_MAX)
+		return;
+	fa_texts_rewind(&kb->texts, kb->own_texts);
+	fa_rule_memo_clear(kb->memo);
+}
+
 int fa_kb_make(struct fa_kb **out, struct fa_matrix *m, struct fa_err *err)
 {
 	static const struct {
@@ -666,11 +728,13 @@ int fa_kb_make(struct fa_kb **out, struct fa_matrix *m, struct fa_err *err)
 	struct fa_kb *kb = fa_calloc(1, sizeof(*kb));
 	const struct fa_json *rules = fa_matrix_table(m, "rules", err);
 
+	kb->memo = fa_rule_memo_new();
 	if (!rules || make_rules(kb, rules, err) < 0 || fa_policy_load(kb, fa_matrix_policies(m), err) < 0)
 		goto fail;
 	for (size_t i = 0; i < sizeof(LOADS) / sizeof(LOADS[0]); i++)
 		if (load(kb, m, LOADS[i].table, LOADS[i].make, err) < 0)
 			goto fail;
+	hold_once(kb);
 	fa_kb_shelve(kb);
 	for (size_t i = 0; i < kb->n_torch; i++)
 		for (size_t b = 0; b < kb->torch[i].n_builds; b++)
@@ -708,13 +772,16 @@ void fa_kb_free(struct fa_kb *kb)
 	free(kb->profiles);
 	free(kb->releases);
 	free(kb->sources);
-	for (size_t i = 0; i < kb->n_shelves; i++)
-		free(kb->shelves[i].files);
+	for (int buyer = 0; buyer < FA_BUYER_COUNT; buyer++)
+		free(kb->offers[buyer]);
+	fa_kb_clear_shelves(kb);
 	free(kb->shelves);
+	free(kb->racks);
 	free(kb->files);
 	free(kb->units);
 	free(kb->lines);
 	fa_strv_release(&kb->policies);
-	fa_strv_release(&kb->pool);
+	fa_texts_release(&kb->texts);
+	fa_rule_memo_free(kb->memo);
 	free(kb);
 }

@@ -6,6 +6,7 @@
 #include "err.h"
 #include "rule.h"
 #include "strv.h"
+#include "texts.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,6 +58,11 @@ struct fa_kb_rule {
 	const char *policy_when, *policy_need; /* as text; NULL: no rule of a policy */
 	bool replace;                          /* torch that fails it is replaced, where that was allowed */
 	struct fa_rule when, need;
+	uint32_t traits; /* of what is in hand that it and the rules before it look at; worked out by the resolver */
+	bool traits_known;
+	uint32_t staying_when, staying_need; /* terms about names that stay the same throughout a question; likewise */
+	bool staying_known;
+	bool of_machine; /* on a file: it looks at the machine and the file alone; likewise */
 };
 
 struct fa_kb_cuda {
@@ -86,6 +92,14 @@ struct fa_kb_torch {
 	struct fa_kb_build *builds;
 	size_t n_builds;
 };
+
+struct fa_kb_offer { /* a build of torch as one kind of machine may have it */
+	const struct fa_kb_torch *row;
+	const struct fa_kb_build *build;
+	bool pypi; /* what the package index has under that version */
+};
+
+enum fa_kb_buyer { FA_BUYER_LINUX, FA_BUYER_LINUX_AARCH64, FA_BUYER_OTHER, FA_BUYER_COUNT };
 
 struct fa_kb_arch {
 	const char *arch, *vendor, *family, *codes, *compile;
@@ -128,6 +142,7 @@ struct fa_kb_file { /* a wheel that exists */
 	const char *abi;        /* what it really has */
 	const char *abi_word;   /* TRUE or FALSE as in the name, NULL */
 	const char *glibc, *codes, *os, *machine, *driver, *dtypes, *features, *torch_min;
+	const char *subject;               /* in refusals: "official fa2 2.8.3" */
 	const char *platform, *tag, *name; /* name NULL: made from the source's pattern */
 	const char *url, *sha256;
 	bool nightly, backward, abi3;
@@ -143,6 +158,13 @@ struct fa_kb_shelf { /* files of one source, line and torch minor */
 	const struct fa_kb_source *source;
 	const char *line, *torch; /* torch NULL: any */
 	size_t *files;            /* places in files */
+	size_t n;
+};
+
+struct fa_kb_rack { /* shelves of one source and line */
+	const struct fa_kb_source *source;
+	const char *line;
+	size_t *shelves; /* places in shelves */
 	size_t n;
 };
 
@@ -163,6 +185,8 @@ struct fa_kb {
 	size_t n_rules[FA_ON_COUNT];
 	struct fa_kb_torch *torch; /* newest first */
 	size_t n_torch;
+	struct fa_kb_offer *offers[FA_BUYER_COUNT]; /* made when first asked for */
+	size_t n_offers;
 	struct fa_kb_cuda *cuda; /* newest first */
 	size_t n_cuda;
 	struct fa_kb_arch *archs;
@@ -177,6 +201,8 @@ struct fa_kb {
 	size_t n_files;
 	struct fa_kb_shelf *shelves;
 	size_t n_shelves;
+	struct fa_kb_rack *racks;
+	size_t n_racks;
 	struct fa_kb_unit *units;
 	size_t n_units;
 	struct fa_kb_line *lines;
@@ -192,21 +218,31 @@ struct fa_kb {
 	size_t n_warnings;
 	const struct fa_json *disk_mib, *narrow; /* of units.json */
 	double lean, tail;                       /* of units: share of time without optional features, loss at the end */
-	struct fa_strv pool;
+	struct fa_texts texts;                   /* every value that rules see, each once */
+	size_t own_texts;                        /* how many of them are the knowledge's; the others are of questions */
+	struct fa_rule_memo *memo;               /* what was compared before */
 };
 
 int fa_kb_make(struct fa_kb **out, struct fa_matrix *m, struct fa_err *err);
 void fa_kb_free(struct fa_kb *kb);
+void fa_kb_tidy(struct fa_kb *kb); /* between two questions: forgets what earlier ones left, when it is much */
+void fa_kb_hold_files(struct fa_kb *kb);
+void fa_kb_clear_shelves(struct fa_kb *kb);
 struct fa_kb_rule *fa_kb_add_rule(struct fa_kb *kb, enum fa_rule_on on); /* zeroed, behind those that are there */
 const char *fa_kb_own(struct fa_kb *kb, char *text);                     /* takes it; as long as kb lives */
 void fa_kb_shelve(struct fa_kb *kb);                                     /* after files were added */
 int fa_kb_add_listing(struct fa_kb *kb, const char *name, const char *base, const char *listing);
 
 const struct fa_kb_arch *fa_kb_arch(const struct fa_kb *kb, const char *arch);
+/* Every build of every torch (kb->n_offers of them): newest torch first; of one torch what the package index has, then the newest
+ * CUDA. Borrowed. */
+const struct fa_kb_offer *fa_kb_offers(struct fa_kb *kb, enum fa_kb_buyer buyer);
 const struct fa_kb_torch *fa_kb_torch(const struct fa_kb *kb, const char *version);
 const struct fa_kb_cuda *fa_kb_cuda(const struct fa_kb *kb,
                                     const char *cuda); /* "13.0" or "13.0.88"; nearest below in its major */
 const struct fa_kb_release *fa_kb_release(const struct fa_kb *kb, const char *line, const char *version);
+const struct fa_kb_rack *fa_kb_rack(const struct fa_kb *kb, const struct fa_kb_source *source,
+                                    const char *line); /* NULL: none */
 const struct fa_kb_line *fa_kb_line(const struct fa_kb *kb, const char *line);
 const struct fa_json *fa_kb_id(const struct fa_kb *kb, const char *id);       /* row of ids.json, NULL */
 const char *fa_kb_arch_of_name(const struct fa_kb *kb, const char *gpu_name); /* NULL: not in the table */

@@ -27,6 +27,49 @@ const struct fa_kb_torch *fa_kb_torch(const struct fa_kb *kb, const char *versio
 	return NULL;
 }
 
+/* ---- torch in order of preference */
+
+static int by_preference(const void *a, const void *b)
+{
+	const struct fa_kb_offer *x = a, *y = b;
+	int c = fa_version_compare(y->row->version, x->row->version);
+
+	if (!c)
+		c = (int)y->pypi - (int)x->pypi;
+	if (!c)
+		c = fa_version_compare(y->build->cuda ? y->build->cuda : "0", x->build->cuda ? x->build->cuda : "0");
+	if (!c)
+		c = fa_version_compare(y->build->rocm ? y->build->rocm : "0", x->build->rocm ? x->build->rocm : "0");
+	return c ? c : strcmp(x->build->build, y->build->build);
+}
+
+static bool is_on_index(const struct fa_kb_build *b, enum fa_kb_buyer buyer)
+{
+	switch (buyer) {
+	case FA_BUYER_LINUX: return b->pypi;
+	case FA_BUYER_LINUX_AARCH64: return b->pypi_aarch64;
+	default: return !strcmp(b->build, "cpu");
+	}
+}
+
+const struct fa_kb_offer *fa_kb_offers(struct fa_kb *kb, enum fa_kb_buyer buyer)
+{
+	size_t n = 0;
+
+	if (kb->offers[buyer])
+		return kb->offers[buyer];
+	for (size_t i = 0; i < kb->n_torch; i++)
+		n += kb->torch[i].n_builds;
+	kb->offers[buyer] = fa_calloc(n + 1, sizeof(**kb->offers));
+	kb->n_offers = 0;
+	for (size_t i = 0; i < kb->n_torch; i++)
+		for (size_t b = 0; b < kb->torch[i].n_builds; b++)
+			kb->offers[buyer][kb->n_offers++] = (struct fa_kb_offer){ &kb->torch[i], &kb->torch[i].builds[b],
+				                                                  is_on_index(&kb->torch[i].builds[b], buyer) };
+	qsort(kb->offers[buyer], n, sizeof(**kb->offers), by_preference);
+	return kb->offers[buyer];
+}
+
 const struct fa_kb_cuda *fa_kb_cuda(const struct fa_kb *kb, const char *cuda)
 {
 	char *minor = fa_version_head(cuda, 2), *major = fa_version_head(cuda, 1);
@@ -117,11 +160,58 @@ static struct fa_kb_shelf *shelf_for(struct fa_kb *kb, const struct fa_kb_file *
 	return s;
 }
 
-void fa_kb_shelve(struct fa_kb *kb)
+const struct fa_kb_rack *fa_kb_rack(const struct fa_kb *kb, const struct fa_kb_source *source, const char *line)
+{
+	for (size_t i = 0; i < kb->n_racks; i++)
+		if (kb->racks[i].source == source && equal(kb->racks[i].line, line))
+			return &kb->racks[i];
+	return NULL;
+}
+
+static void rack(struct fa_kb *kb, size_t place)
+{
+	const struct fa_kb_shelf *s = &kb->shelves[place];
+	struct fa_kb_rack *r = (struct fa_kb_rack *)fa_kb_rack(kb, s->source, s->line);
+
+	if (!r) {
+		kb->racks = fa_realloc(kb->racks, kb->n_racks + 1, sizeof(*kb->racks));
+		r = &kb->racks[kb->n_racks++];
+		*r = (struct fa_kb_rack){ .source = s->source, .line = s->line };
+	}
+	r->shelves = fa_realloc(r->shelves, r->n + 1, sizeof(*r->shelves));
+	r->shelves[r->n++] = place;
+}
+
+static void name_subjects(struct fa_kb *kb)
+{
+	const struct fa_kb_file *before = NULL;
+
+	for (size_t i = 0; i < kb->n_files; i++) {
+		struct fa_kb_file *f = &kb->files[i];
+
+		if (before && before->source == f->source && before->line == f->line && before->version == f->version)
+			f->subject = before->subject;
+		else
+			f->subject = fa_texts_take(&kb->texts, fa_strf("%s %s %s", f->source->name, f->line, f->version));
+		before = f;
+	}
+}
+
+void fa_kb_clear_shelves(struct fa_kb *kb)
 {
 	for (size_t i = 0; i < kb->n_shelves; i++)
 		free(kb->shelves[i].files);
-	kb->n_shelves = 0;
+	for (size_t i = 0; i < kb->n_racks; i++)
+		free(kb->racks[i].shelves);
+	kb->n_shelves = kb->n_racks = 0;
+}
+
+void fa_kb_shelve(struct fa_kb *kb)
+{
+	fa_kb_hold_files(kb);
+	name_subjects(kb);
+	kb->own_texts = kb->texts.n;
+	fa_kb_clear_shelves(kb);
 	for (size_t i = 0; i < kb->n_files; i++) {
 		struct fa_kb_shelf *s = shelf_for(kb, &kb->files[i]);
 
@@ -130,6 +220,8 @@ void fa_kb_shelve(struct fa_kb *kb)
 		s->files[s->n++] = i;
 		kb->files[i].release = fa_kb_release(kb, kb->files[i].line, kb->files[i].version);
 	}
+	for (size_t i = 0; i < kb->n_shelves; i++)
+		rack(kb, i);
 }
 
 /* ---- names and addresses of files */
@@ -142,56 +234,68 @@ static char *fill(const char *pattern, const struct filling *values)
 {
 	struct fa_buf b = FA_BUF_INIT;
 
+	fa_buf_reserve(&b, 160);
 	while (*pattern) {
-		size_t n = *pattern == '{' ? strcspn(pattern, "}") : 0;
+		size_t plain = strcspn(pattern, "{"), n;
 
-		if (!n || !pattern[n]) {
-			fa_buf_addc(&b, *pattern++);
-			continue;
+		fa_buf_add(&b, pattern, plain);
+		pattern += plain;
+		n = *pattern ? strcspn(pattern, "}") : 0;
+		if (!*pattern || !pattern[n]) {
+			fa_buf_adds(&b, pattern);
+			break;
 		}
 		for (const struct filling *v = values; v->name; v++)
-			if (strlen(v->name) == n - 1 && !memcmp(v->name, pattern + 1, n - 1))
-				fa_buf_adds(&b, v->value ? v->value : "");
+			if (*v->name == pattern[1] && !strncmp(v->name, pattern + 1, n - 1) && !v->name[n - 1] && v->value)
+				fa_buf_adds(&b, v->value);
 		pattern += n + 1;
 	}
 	return fa_buf_detach(&b);
 }
 
-static char *digits_of(const char *cuda)
-{
-	struct fa_buf b = FA_BUF_INIT;
+/* Text in a small place: prefix, then those characters of text that are not a dot when `dots` is false; what is too long is cut. */
+struct small {
+	char text[64];
+};
 
-	for (; cuda && *cuda; cuda++)
-		if (*cuda != '.')
-			fa_buf_addc(&b, *cuda);
-	fa_buf_adds(&b, "");
-	return fa_buf_detach(&b);
+static struct small small(const char *prefix, const char *text, size_t len, bool dots)
+{
+	struct small s;
+	size_t n = strlen(prefix);
+
+	memcpy(s.text, prefix, n);
+	for (size_t i = 0; i < len && n + 1 < sizeof(s.text); i++)
+		if (dots || text[i] != '.')
+			s.text[n++] = text[i];
+	s.text[n] = '\0';
+	return s;
 }
 
 char *fa_kb_file_name(const struct fa_kb *kb, const struct fa_kb_file *f, const char *tag)
 {
-	bool official = f->abi_word != NULL;
-	size_t digits = strspn(tag, "0123456789");
-	char *python = f->abi3 ? fa_strf("cp%c%s", f->python_min[0], f->python_min + 2) : fa_strf("cp%.*s", (int)digits, tag);
-	char *abi = f->abi3 ? fa_strdup("abi3") : fa_strf("cp%s", tag), *cu = digits_of(f->cuda);
-	char *git = f->git && *f->git ? fa_strf("git%s", f->git) : fa_strdup(""), *name;
+	bool official = f->abi_word != NULL, stable = f->abi3 && f->python_min;
+	bool nameless = !f->git || !*f->git;
+	const char *from = stable ? f->python_min : tag;
+	struct small python = small("cp", from, stable ? strlen(from) : strspn(from, "0123456789"), false);
+	struct small abi = small("cp", tag, strlen(tag), true);
+	struct small git = small(nameless ? "" : "git", f->git, nameless ? 0 : strlen(f->git), true);
+	struct small cu = small("", f->cuda ? f->cuda : "", f->cuda ? strlen(f->cuda) : 0, false);
 	const struct filling values[] = { { "package", f->package },
 		                          { "version", f->version },
-		                          { "cu", official ? f->cuda : cu },
+		                          { "cu", official ? f->cuda : cu.text },
 		                          { "torch", f->torch },
-		                          { "abi", official ? f->abi_word : abi },
-		                          { "python", python },
+		                          { "abi", official  ? f->abi_word
+		                                   : f->abi3 ? "abi3"
+		                                             : abi.text },
+		                          { "python", python.text },
 		                          { "machine", f->machine },
-		                          { "git", git },
+		                          { "git", git.text },
 		                          { "platform", f->platform },
 		                          { NULL, NULL } };
 
-	name = f->name ? fa_strdup(f->name) : fill(official ? kb->official_name : kb->community_name, values);
-	free(python);
-	free(abi);
-	free(cu);
-	free(git);
-	return name;
+	if (f->name)
+		return fa_strdup(f->name);
+	return fill(official ? kb->official_name : kb->community_name, values);
 }
 
 char *fa_kb_file_url(const struct fa_kb *kb, const struct fa_kb_file *f, const char *name)
@@ -225,9 +329,7 @@ static char *between(const char *text, const char *from, const char *to)
 
 static const char *pool(struct fa_kb *kb, char *text)
 {
-	if (text)
-		fa_strv_take(&kb->pool, text);
-	return text;
+	return fa_texts_take(&kb->texts, text);
 }
 
 /* "%2B" of addresses is "+". */

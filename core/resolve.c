@@ -35,7 +35,8 @@ static void add_card(struct fa_solve *s, const char *arch, int index)
 	if (has_card(s, arch))
 		return;
 	s->cards = fa_realloc(s->cards, s->n_cards + 1, sizeof(*s->cards));
-	s->cards[s->n_cards++] = (struct fa_card){ .arch = arch, .row = fa_kb_arch(s->kb, arch), .index = index };
+	s->cards[s->n_cards++] =
+	        (struct fa_card){ .arch = fa_solve_keep(s, arch), .row = fa_kb_arch(s->kb, arch), .index = index };
 }
 
 static const char *arch_of(const struct fa_solve *s, const struct fa_gpu *g)
@@ -155,7 +156,6 @@ static void set_cards(struct fa_solve *s)
 static void release(struct fa_solve *s)
 {
 	for (size_t i = 0; i < s->n_folds; i++) {
-		free(s->folds[i].subject);
 		fa_strv_release(&s->folds[i].found);
 		fa_strv_release(&s->folds[i].needed);
 		fa_strv_release(&s->folds[i].names);
@@ -163,6 +163,7 @@ static void release(struct fa_solve *s)
 	free(s->folds);
 	free(s->cards);
 	free(s->torch);
+	free(s->files);
 	fa_strv_release(&s->pool);
 }
 
@@ -180,7 +181,8 @@ static int ask_with_network(struct fa_solve *s)
 	free(online.v[FA_WISH_OFFLINE]);
 	online.v[FA_WISH_OFFLINE] = NULL;
 	fa_plan_release(p);
-	rc = fa_solve_once(p, s->facts, &online, s->kb, s->free_torch, s->quiet);
+	rc = fa_solve_once(p, s->facts, &online, s->kb,
+	                   (s->free_torch ? FA_SOLVE_FREE_TORCH : 0u) | (s->quiet ? FA_SOLVE_QUIET : 0u));
 	fa_wish_release(&p->wish);
 	p->wish = asked;
 	if (rc == 0 && p->status != FA_PLAN_IMPOSSIBLE &&
@@ -217,22 +219,27 @@ static void warn_of_policy(struct fa_solve *s)
 	free(text);
 }
 
-int fa_solve_once(struct fa_plan *out, const struct fa_facts *facts, const struct fa_wish *wish, struct fa_kb *kb,
-                  bool free_torch, bool quiet)
+int fa_solve_once(struct fa_plan *out, const struct fa_facts *facts, const struct fa_wish *wish, struct fa_kb *kb, unsigned how)
 {
-	struct fa_solve s = { .kb = kb, .facts = facts, .wish = wish, .plan = out, .free_torch = free_torch, .quiet = quiet };
+	struct fa_solve s = { .kb = kb, .facts = facts, .wish = wish, .plan = out };
+	bool quiet = (how & FA_SOLVE_QUIET) != 0;
 	int rc = 0;
+
+	s.free_torch = (how & FA_SOLVE_FREE_TORCH) != 0;
+	s.quiet = quiet;
+	s.ready = (how & FA_SOLVE_READY) && !says(fa_wish_get(wish, FA_WISH_ROUTE), "sdpa");
 
 	*out = (struct fa_plan)FA_PLAN_INIT;
 	fa_wish_copy(&out->wish, wish);
 	fa_solve_host(&s);
 	set_cards(&s);
+	fa_solve_choose_rules(&s);
 	fa_solve_search(&s);
 	if (s.found.any) {
 		fa_solve_choose(&s);
 		if (!quiet)
 			fa_solve_explain(&s);
-	} else if (fa_solve_wished(&s, FA_WISH_OFFLINE)) {
+	} else if (fa_solve_wished(&s, FA_WISH_OFFLINE) && !s.ready) {
 		rc = ask_with_network(&s);
 	} else {
 		out->status = FA_PLAN_IMPOSSIBLE;
@@ -257,7 +264,8 @@ int fa_resolve(struct fa_plan *out, const struct fa_facts *facts, const struct f
 	*out = (struct fa_plan)FA_PLAN_INIT;
 	if (fa_matrix_kb(&kb, matrix, err) < 0)
 		return -1;
-	fa_solve_once(out, facts, wish, kb, false, false);
+	fa_kb_tidy(kb);
+	fa_solve_once(out, facts, wish, kb, 0);
 	if (fa_matrix_data(matrix)->notice)
 		fa_plan_warn(out, "update_not_used", fa_matrix_data(matrix)->notice, "fainstall matrix show data");
 	if (out->status == FA_PLAN_IMPOSSIBLE)

@@ -165,11 +165,13 @@ static bool keeps(const struct fa_plan_build *b, const struct fa_kb_unit *u)
 {
 	char dim[16];
 
-	snprintf(dim, sizeof(dim), "%d", u->head_dim);
 	if (b->dtypes.n && !fa_strv_has(&b->dtypes, u->dtype))
 		return false;
-	if (b->head_dims.n && !fa_strv_has(&b->head_dims, dim))
-		return false;
+	if (b->head_dims.n) {
+		snprintf(dim, sizeof(dim), "%d", u->head_dim);
+		if (!fa_strv_has(&b->head_dims, dim))
+			return false;
+	}
 	if (!b->backward && says(u->kind, "bwd"))
 		return false;
 	return !b->features.n || strstr(u->kind, "split") == NULL || fa_strv_has(&b->features, "split");
@@ -211,15 +213,17 @@ static void measure(const struct fa_solve *s, const struct fa_plan_build *b, str
 int fa_solve_peak(struct fa_solve *s)
 {
 	struct fa_plan_build b = { 0 };
-	struct load l;
+	int peak = 0;
 
 	set_profile(s, &b);
-	measure(s, &b, &l);
+	for (size_t i = 0; i < s->kb->n_units; i++)
+		if (s->kb->units[i].peak_mib > peak && keeps(&b, &s->kb->units[i]))
+			peak = s->kb->units[i].peak_mib;
 	fa_strv_release(&b.dtypes);
 	fa_strv_release(&b.head_dims);
 	fa_strv_release(&b.features);
 	free(b.profile);
-	return l.peak;
+	return peak;
 }
 
 /* ---- jobs */

@@ -207,7 +207,7 @@ static void act(struct fa_solve *s, const char *id, const struct fa_verdict *why
 static void act_on_repairs(struct fa_solve *s, const struct fa_repairs *repairs)
 {
 	for (size_t i = 0; i < repairs->n; i++) {
-		fa_solve_extra(s, "found_codes", fa_strdup(repairs->v[i].why.needed));
+		fa_solve_extra(s, "found_codes", fa_verdict_needed(&repairs->v[i].why));
 		act(s, repairs->v[i].rule->action, &repairs->v[i].why);
 	}
 }
@@ -273,10 +273,9 @@ static void act_on_no_card(struct fa_solve *s)
 }
 
 /* uv and conda bring a Python of their own. */
-static void act_on_no_python(struct fa_solve *s)
+bool fa_solve_no_python(const struct fa_solve *s)
 {
-	if (says(V(FACT_PYTHON), "") && !fa_facts_has(s->facts, FA_FACT_UV) && !fa_facts_has(s->facts, FA_FACT_CONDA))
-		act(s, "python_missing", NULL);
+	return says(V(FACT_PYTHON), "") && !fa_facts_has(s->facts, FA_FACT_UV) && !fa_facts_has(s->facts, FA_FACT_CONDA);
 }
 
 static void act_on_all(struct fa_solve *s)
@@ -292,7 +291,8 @@ static void act_on_all(struct fa_solve *s)
 	warn_of_faults(s);
 	if (s->no_card && (says(V(FACT_OS), "linux") || says(V(FACT_OS), "windows")) && !fa_solve_wished(s, FA_WISH_ARCH))
 		act_on_no_card(s);
-	act_on_no_python(s);
+	if (fa_solve_no_python(s))
+		act(s, "python_missing", NULL);
 	act_on_repairs(s, &s->first);
 	act_on_repairs(s, &s->found.repairs);
 	set_disk(s);
@@ -355,7 +355,8 @@ static char *older_pair(struct fa_solve *s)
 	fa_wish_copy(&w, s->wish);
 	fa_wish_set(&w, FA_WISH_ROUTE, "wheel", NULL);
 	fa_wish_set(&w, FA_WISH_LINE, s->found.line, NULL);
-	if (fa_solve_once(&p, s->facts, &w, s->kb, true, true) == 0 && p.status != FA_PLAN_IMPOSSIBLE && p.choice.wheel.name)
+	if (fa_solve_once(&p, s->facts, &w, s->kb, FA_SOLVE_FREE_TORCH | FA_SOLVE_QUIET) == 0 &&
+	    p.status != FA_PLAN_IMPOSSIBLE && p.choice.wheel.name)
 		text = fa_strf("--torch %s+%s has %s", p.choice.torch, p.choice.torch_build, p.choice.wheel.name);
 	fa_plan_release(&p);
 	fa_wish_release(&w);

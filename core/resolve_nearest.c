@@ -59,7 +59,8 @@ static bool ask(struct fa_plan *plan, const struct fa_facts *facts, struct fa_kb
 	struct fa_nearest n = { 0 };
 	bool good;
 
-	fa_solve_once(&p, facts, w, kb, free_torch, true);
+	fa_solve_once(&p, facts, w, kb,
+	              FA_SOLVE_QUIET | (free_torch ? FA_SOLVE_FREE_TORCH : 0u) | (action ? 0u : FA_SOLVE_READY));
 	good = p.status == FA_PLAN_READY || (action && p.status == FA_PLAN_ACTION);
 	if (good && says(p.choice.line, "none") && !says(w->v[FA_WISH_ROUTE], "sdpa"))
 		good = false; /* torch's own attention is offered last, and by name */

@@ -5,18 +5,23 @@
 #include "version.h"
 
 #include <ctype.h>
-#include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_KEPT = 3, NEEDED_KEPT = 8 };
+enum { NEEDED_KEPT = 8 };
+
+bool fa_solve_can_mend(const struct fa_solve *s, const struct fa_kb_rule *r)
+{
+	if (r->replace && !(s->v[FA_NAME_KEPT] && !strcmp(s->v[FA_NAME_KEPT], "yes")))
+		return false; /* another torch is the answer, and there are others in the list */
+	return r->action != NULL;
+}
 
 static bool mend(struct fa_solve *s, const struct fa_kb_rule *r, const struct fa_verdict *why)
 {
-	if (!s->repairs || !r->action)
+	if (!s->repairs || !fa_solve_can_mend(s, r))
 		return false;
-	if (r->replace && !(s->v[FA_NAME_KEPT] && !strcmp(s->v[FA_NAME_KEPT], "yes")))
-		return false; /* another torch is the answer, and there are others in the list */
 	for (size_t i = 0; i < s->repairs->n; i++)
 		if (!strcmp(s->repairs->v[i].rule->action, r->action))
 			return true;
@@ -27,15 +32,16 @@ static bool mend(struct fa_solve *s, const struct fa_kb_rule *r, const struct fa
 
 const struct fa_kb_rule *fa_solve_broken(struct fa_solve *s, enum fa_rule_on on, struct fa_verdict *why)
 {
-	for (size_t i = 0; i < s->kb->n_rules[on]; i++) {
-		const struct fa_kb_rule *r = &s->kb->rules[on][i];
+	struct fa_rule_memo *memo = s->kb->memo;
 
-		if (r->when.n && fa_rule_test(&r->when, s->v, NULL) != FA_TRUE)
+	for (size_t i = 0; i < s->kb->n_rules[on]; i++) {
+		struct fa_kb_rule *r = &s->kb->rules[on][i];
+
+		if (i < 64 && !(s->live[on] >> i & 1))
 			continue;
-		if (fa_rule_test(&r->need, s->v, NULL) != FA_FALSE)
+		if (r->when.n && fa_rule_test_again(&r->when, s->v, memo, NULL) != FA_TRUE)
 			continue;
-		fa_rule_test(&r->need, s->v, why);
-		if (!mend(s, r, why))
+		if (fa_rule_test_again(&r->need, s->v, memo, why) == FA_FALSE && !mend(s, r, why))
 			return r;
 	}
 	return NULL;
@@ -94,29 +100,48 @@ size_t fa_solve_count_served(struct fa_solve *s, const enum fa_rule_on *on, size
 
 /* ---- the account */
 
+const char FA_SUBJECT_TORCH[] = "torch", FA_SUBJECT_SOURCE[] = "source fa2", FA_SUBJECT_CK[] = "ck fa2",
+           FA_SUBJECT_TRITON[] = "triton fa2";
+
+/* kind and rule are told apart by their addresses, subjects too: each is held once. */
+static size_t *chain_of(struct fa_solve *s, const char *subject, const char *rule)
+{
+	uintptr_t key = (uintptr_t)subject / 8 ^ (uintptr_t)rule * 31;
+
+	return &s->chains[(key ^ key >> 8) % FA_CHAINS];
+}
+
+static struct fa_fold *find_fold(const struct fa_solve *s, size_t first, const char *kind, const char *subject,
+                                 const char *rule)
+{
+	for (size_t i = first; i; i = s->folds[i - 1].next)
+		if (s->folds[i - 1].rule == rule && s->folds[i - 1].kind == kind && s->folds[i - 1].subject == subject)
+			return &s->folds[i - 1];
+	return NULL;
+}
+
 static struct fa_fold *fold_of(struct fa_solve *s, const char *kind, const char *subject, const char *rule)
 {
-	struct fa_fold *f;
+	size_t *chain = chain_of(s, subject, rule);
+	struct fa_fold *f = find_fold(s, *chain, kind, subject, rule);
 
-	for (size_t i = s->n_folds; i-- > 0;) { /* the last ones are asked for most often */
-		f = &s->folds[i];
-		if (f->rule == rule && f->kind == kind && !strcmp(f->subject, subject))
-			return f;
-	}
+	if (f)
+		return f;
 	if ((s->n_folds & (s->n_folds - 1)) == 0)
 		s->folds = fa_realloc(s->folds, s->n_folds ? 2 * s->n_folds : 1, sizeof(*s->folds));
 	f = &s->folds[s->n_folds++];
-	*f = (struct fa_fold){ .kind = kind, .rule = rule, .subject = fa_strdup(subject) };
+	*f = (struct fa_fold){ .kind = kind, .rule = rule, .subject = subject, .next = *chain };
+	*chain = s->n_folds;
 	return f;
 }
 
 /* Are there names enough in that row? Then the next one need not be worked out. */
-bool fa_solve_named_enough(const struct fa_solve *s, const char *kind, const char *subject, const char *rule, size_t enough)
+bool fa_solve_named_enough(struct fa_solve *s, const char *kind, const char *subject, const char *rule, size_t enough)
 {
-	for (size_t i = s->n_folds; i-- > 0;)
-		if (s->folds[i].rule == rule && s->folds[i].kind == kind && !strcmp(s->folds[i].subject, subject))
-			return s->folds[i].names.n >= enough;
-	return false;
+	const struct fa_fold *f;
+
+	f = find_fold(s, *chain_of(s, subject, rule), kind, subject, rule);
+	return f && f->names.n >= enough;
 }
 
 static void note(struct fa_strv *list, size_t max, const char *text)
@@ -125,8 +150,27 @@ static void note(struct fa_strv *list, size_t max, const char *text)
 		fa_strv_push(list, text);
 }
 
+struct fa_verdict fa_solve_why(const char *needed, const char *found)
+{
+	return (struct fa_verdict){ .truth = FA_FALSE, .fact = -1, .op = -1, .needed = needed, .found = found };
+}
+
+static void note_why(struct fa_fold *f, const struct fa_verdict *why)
+{
+	char *needed;
+
+	if (why->fact >= 0 && f->last.fact == why->fact && f->last.needed == why->needed && f->last.found == why->found &&
+	    f->last.op == why->op)
+		return;
+	f->last = *why;
+	needed = fa_verdict_needed(why);
+	note(&f->needed, NEEDED_KEPT, needed);
+	note(&f->found, NEEDED_KEPT, why->found);
+	free(needed);
+}
+
 void fa_solve_refuse(struct fa_solve *s, const char *kind, const char *subject, const char *name, const char *rule,
-                     const char *needed, const char *found)
+                     const struct fa_verdict *why)
 {
 	struct fa_fold *f;
 
@@ -136,9 +180,8 @@ void fa_solve_refuse(struct fa_solve *s, const char *kind, const char *subject, 
 		return;
 	f = fold_of(s, kind, subject, rule);
 	f->count++;
-	note(&f->names, NAMES_KEPT, name);
-	note(&f->needed, NEEDED_KEPT, needed);
-	note(&f->found, NEEDED_KEPT, found);
+	note(&f->names, FA_NAMES_KEPT, name);
+	note_why(f, why);
 }
 
 static char *candidate_of(const struct fa_fold *f)
@@ -146,8 +189,10 @@ static char *candidate_of(const struct fa_fold *f)
 	struct fa_buf b = FA_BUF_INIT;
 
 	fa_buf_adds(&b, f->subject);
-	for (size_t i = 0; i < f->names.n; i++)
-		fa_buf_addf(&b, "%s%s", i ? ", " : *f->subject ? " " : "", f->names.v[i]);
+	for (size_t i = 0; i < f->names.n; i++) {
+		fa_buf_adds(&b, i ? ", " : *f->subject ? " " : "");
+		fa_buf_adds(&b, f->names.v[i]);
+	}
 	if ((size_t)f->count > f->names.n && f->names.n)
 		fa_buf_addf(&b, " and %d more", f->count - (int)f->names.n);
 	else if (!f->names.n && f->count > 1)
@@ -207,8 +252,6 @@ static const char *value_of(const struct fa_solve *s, const char *name, size_t l
 {
 	int i = fa_name_find_word(NULL, name, len);
 
-	if (why && len == 6 && !memcmp(name, "needed", 6))
-		return !strncmp(why->needed, ">= ", 3) ? why->needed + 3 : why->needed;
 	if (why && len == 5 && !memcmp(name, "found", 5))
 		return why->found;
 	for (size_t k = 0; k < s->n_extra; k++)
@@ -217,9 +260,19 @@ static const char *value_of(const struct fa_solve *s, const char *name, size_t l
 	return i >= 0 && s->v[i] ? s->v[i] : NULL;
 }
 
+/* At least so much: without the ">= ". */
+static void add_needed(struct fa_buf *b, const struct fa_verdict *why)
+{
+	char *needed = fa_verdict_needed(why);
+
+	fa_buf_adds(b, needed + (strncmp(needed, ">= ", 3) ? 0 : 3));
+	free(needed);
+}
+
 void fa_solve_extra(struct fa_solve *s, const char *name, char *value)
 {
-	fa_solve_keep_text(s, value);
+	if (value)
+		fa_strv_take(&s->pool, value);
 	for (size_t k = 0; k < s->n_extra; k++)
 		if (!strcmp(s->extra[k].name, name)) {
 			s->extra[k].value = value;
@@ -241,8 +294,12 @@ char *fa_solve_text(const struct fa_solve *s, const char *pattern, const struct 
 			fa_buf_addc(&b, *pattern++);
 			continue;
 		}
-		value = value_of(s, pattern + 1, n - 1, why);
-		fa_buf_adds(&b, value ? value : "?");
+		if (why && n == 7 && !memcmp(pattern, "{needed", 7)) {
+			add_needed(&b, why);
+		} else {
+			value = value_of(s, pattern + 1, n - 1, why);
+			fa_buf_adds(&b, value ? value : "?");
+		}
 		pattern += n + 1;
 	}
 	fa_buf_adds(&b, "");

@@ -11,11 +11,15 @@ static bool says(const char *a, const char *b)
 	return a && b && !strcmp(a, b);
 }
 
-bool fa_solve_asked_version(const struct fa_solve *s, const char *version)
+bool fa_solve_asked_version(struct fa_solve *s, const char *version)
 {
 	const char *wish = fa_solve_wished(s, FA_WISH_FLASH_ATTN);
 
-	return !wish || fa_version_matches(version, wish);
+	if (!wish)
+		return true;
+	if (s->asked.version != version)
+		s->asked = (struct fa_asked){ version, fa_version_matches(version, wish) };
+	return s->asked.matches;
 }
 
 int fa_solve_exactness(const struct fa_solve *s, const char *version)
@@ -46,33 +50,30 @@ static const struct {
 
 static bool keep_line(struct fa_solve *s, const struct fa_torch_option *t, const char *line, const char *installed)
 {
-	char *version = installed && *installed ? fa_version_public(installed) : NULL;
+	const char *version = installed && *installed ? fa_solve_keep_text(s, fa_version_public(installed)) : NULL;
 	const struct fa_kb_rule *r;
 	struct fa_verdict why;
 	const char *lacks;
-	bool good = false;
 
 	if (!version || !fa_solve_asked_version(s, version))
-		goto done;
+		return false;
 	fa_solve_set_file(s, NULL);
 	s->v[FA_NAME_ROUTE] = "keep";
 	r = fa_solve_release_fits(s, line, version, fa_kb_release(s->kb, line, version), &why);
 	if (r && !says(r->id, "torch_prerelease")) {
-		fa_solve_refuse(s, "keep", "installed", version, r->id, why.needed, why.found);
-		goto done;
+		fa_solve_refuse(s, "keep", "installed", version, r->id, &why);
+		return false;
 	}
 	lacks = fa_solve_build_lacks(s, installed);
 	if (lacks) {
-		fa_solve_refuse(s, "keep", "installed", installed, lacks, "as asked", "left out of this build");
-		goto done;
+		why = fa_solve_why("as asked", "left out of this build");
+		fa_solve_refuse(s, "keep", "installed", installed, lacks, &why);
+		return false;
 	}
 	s->found = (struct fa_found){ .any = true, .class = FA_CLASS_KEEP, .line = line, .torch = t };
-	s->found.version = fa_solve_keep_text(s, fa_strdup(version));
+	s->found.version = version;
 	s->found.release = fa_kb_release(s->kb, line, version);
-	good = true;
-done:
-	free(version);
-	return good;
+	return true;
 }
 
 static bool try_keep(struct fa_solve *s, const struct fa_torch_option *t, const char *line)
@@ -87,40 +88,47 @@ static bool try_keep(struct fa_solve *s, const struct fa_torch_option *t, const 
 
 /* ---- wheels */
 
-static char *file_subject(const struct fa_kb_file *f)
-{
-	return fa_strf("%s %s %s", f->source->name, f->line, f->version);
-}
-
 static void refuse_file(struct fa_solve *s, const struct fa_kb_file *f, const char *rule, const struct fa_verdict *why)
 {
 	bool other_torch = says(rule, "torch_minor");
-	char *subject, *name;
+	const char *tag = s->v[FA_NAME_PYTHON_TAG];
+	char *name = NULL;
 
 	if (s->quiet)
 		return;
-	subject = file_subject(f);
-	name = !s->v[FA_NAME_PYTHON_TAG] || fa_solve_named_enough(s, "wheel", subject, rule, other_torch ? 1 : 3)
-	               ? NULL
-	               : fa_kb_file_name(s->kb, f, s->v[FA_NAME_PYTHON_TAG]);
-	fa_solve_refuse(s, "wheel", subject, name, rule, why->needed, why->found);
-	free(subject);
+	if (tag && !fa_solve_named_enough(s, "wheel", f->subject, rule, other_torch ? 1 : FA_NAMES_KEPT))
+		name = fa_kb_file_name(s->kb, f, tag);
+	fa_solve_refuse(s, "wheel", f->subject, name, rule, why);
 	free(name);
 }
 
+/* Refused for the rule, or for the one that refused a file before that is equal in all that counts. Files of one release come
+ * one after the other. */
 static const struct fa_kb_rule *file_breaks(struct fa_solve *s, const struct fa_kb_file *f, struct fa_verdict *why)
 {
 	static const enum fa_rule_on CARD[] = { FA_ON_RELEASE_CARD, FA_ON_FILE_CARD };
+	const struct fa_kb_file *first = s->refusals->n ? s->refusals->v[0].item : NULL;
+	const struct fa_refused *before;
 	const struct fa_kb_rule *r;
 
+	if (first && (first->version != f->version || first->release != f->release))
+		s->refusals->n = 0;
+	before = fa_solve_refused_before(s->refusals, f);
+	if (before) {
+		*why = before->why;
+		return before->rule;
+	}
 	fa_solve_set_card(s, NULL);
 	fa_solve_set_release(s, f->line, f->version, f->release);
 	fa_solve_set_file(s, f);
 	s->v[FA_NAME_ROUTE] = "wheel";
 	s->v[FA_NAME_RELEASE_PYTHON] = NULL; /* a file that exists says itself what Python it is for */
 	r = fa_solve_broken(s, FA_ON_FILE, why);
-	if (!r)
-		r = fa_solve_broken(s, FA_ON_RELEASE, why);
+	if (r) {
+		fa_solve_remember(s, s->refusals, f, r, why);
+		return r;
+	}
+	r = fa_solve_broken(s, FA_ON_RELEASE, why);
 	if (!r && s->n_cards)
 		r = fa_solve_broken_cards(s, CARD, 2, why);
 	return r;
@@ -184,6 +192,27 @@ static void note_fallback(struct best_file *b, const struct fa_kb_file *f, bool 
 	b->n_others = n + 1;
 }
 
+/* Which torch it is does not count here: asked once for each file, and only where no refusal is written down. */
+static bool misfits_machine(struct fa_solve *s, const struct fa_kb_file *f)
+{
+	struct fa_kb_rule *rules = s->kb->rules[FA_ON_FILE];
+	size_t n = s->kb->n_rules[FA_ON_FILE], place = (size_t)(f - s->kb->files);
+	bool misfits = false;
+
+	if (!s->files)
+		s->files = fa_calloc(s->kb->n_files, sizeof(*s->files));
+	if (s->files[place])
+		return s->files[place] > 0;
+	if (n && !rules[n - 1].traits_known) /* rules of a policy come last */
+		fa_solve_note_traits(s->kb, FA_ON_FILE);
+	fa_solve_set_file(s, f);
+	for (size_t i = 0; i < n && !misfits; i++)
+		misfits = rules[i].of_machine && fa_rule_test_again(&rules[i].when, s->v, s->kb->memo, NULL) == FA_TRUE &&
+		          fa_rule_test_again(&rules[i].need, s->v, s->kb->memo, NULL) == FA_FALSE;
+	s->files[place] = misfits ? 1 : -1;
+	return misfits;
+}
+
 static void try_file(struct fa_solve *s, const struct fa_kb_file *f, struct best_file *best)
 {
 	static const enum fa_rule_on CARD[] = { FA_ON_RELEASE_CARD, FA_ON_FILE_CARD };
@@ -191,7 +220,7 @@ static void try_file(struct fa_solve *s, const struct fa_kb_file *f, struct best
 	struct fa_verdict why;
 	size_t served;
 
-	if (!fa_solve_asked_version(s, f->version))
+	if (!fa_solve_asked_version(s, f->version) || (s->quiet && misfits_machine(s, f)))
 		return;
 	r = file_breaks(s, f, &why);
 	if (r) {
@@ -211,18 +240,23 @@ static void try_file(struct fa_solve *s, const struct fa_kb_file *f, struct best
 /* Files for another torch are looked at only beside a torch that stays: their refusals belong to the account. */
 static bool try_wheels(struct fa_solve *s, const struct fa_torch_option *t, const char *line, const struct fa_kb_source *source)
 {
+	const struct fa_kb_rack *rack = fa_kb_rack(s->kb, source, line);
+	struct fa_refusals refusals;
 	struct best_file best = { 0 };
 
-	for (size_t i = 0; i < s->kb->n_shelves; i++) {
-		const struct fa_kb_shelf *shelf = &s->kb->shelves[i];
+	refusals.on = FA_ON_FILE;
+	refusals.n = refusals.last = 0;
+	s->refusals = &refusals;
 
-		if (shelf->source != source || !says(shelf->line, line))
-			continue;
+	for (size_t i = 0; rack && i < rack->n; i++) {
+		const struct fa_kb_shelf *shelf = &s->kb->shelves[rack->shelves[i]];
+
 		if ((!t->kept || s->quiet) && shelf->torch && strcmp(shelf->torch, t->minor) != 0)
 			continue;
 		for (size_t k = 0; k < shelf->n; k++)
 			try_file(s, &s->kb->files[shelf->files[k]], &best);
 	}
+	s->refusals = NULL;
 	if (!best.file)
 		return false;
 	s->found = (struct fa_found){ .any = true, .class = FA_CLASS_WHEEL, .line = line, .torch = t, .file = best.file };
@@ -245,7 +279,7 @@ static bool try_sdpa(struct fa_solve *s, const struct fa_torch_option *t)
 	s->v[FA_NAME_ROUTE] = "sdpa";
 	r = fa_solve_broken(s, FA_ON_SDPA, &why);
 	if (r) {
-		fa_solve_refuse(s, "sdpa", "torch's own attention", NULL, r->id, why.needed, why.found);
+		fa_solve_refuse(s, "sdpa", "torch's own attention", NULL, r->id, &why);
 		return false;
 	}
 	s->found = (struct fa_found){ .any = true, .class = FA_CLASS_SDPA, .line = "none", .torch = t };
@@ -310,19 +344,18 @@ static bool sources_allow_building(const struct fa_solve *s)
 /* A line that serves none of the cards in any release is refused as a whole. */
 static bool serves_none(struct fa_solve *s, const char *line)
 {
-	const struct fa_kb_rule *r = NULL;
+	const char *version = fa_solve_wished(s, FA_WISH_FLASH_ATTN);
+	const struct fa_kb_rule *r;
 	struct fa_verdict why;
-	char *subject;
 
+	if (!s->n_torch || !s->n_cards)
+		return false;
 	fa_solve_set_torch(s, &s->torch[0]);
-	if (s->n_torch && s->n_cards)
-		r = fa_solve_release_fits(s, line, "9999", NULL, &why);
+	r = fa_solve_release_fits(s, line, "9999", NULL, &why);
 	if (!r || strncmp(r->id, "arch", 4) != 0)
 		return false;
-	subject = fa_strf("%s %s", line,
-	                  fa_solve_wished(s, FA_WISH_FLASH_ATTN) ? fa_solve_wished(s, FA_WISH_FLASH_ATTN) : "(every release)");
-	fa_solve_refuse(s, "line", subject, NULL, r->id, why.needed, why.found);
-	free(subject);
+	fa_solve_refuse(s, "line", fa_solve_keep_text(s, fa_strf("%s %s", line, version ? version : "(every release)")), NULL,
+	                r->id, &why);
 	return true;
 }
 
@@ -335,8 +368,11 @@ static bool amd_may(struct fa_solve *s, const char *route)
 		return false;
 	if (!vendor || says(vendor, "amd"))
 		return true;
-	if (fa_solve_wished(s, FA_WISH_ROUTE))
-		fa_solve_refuse(s, "route", route, NULL, "vendor", "amd", vendor);
+	if (fa_solve_wished(s, FA_WISH_ROUTE)) {
+		struct fa_verdict why = fa_solve_why("amd", vendor);
+
+		fa_solve_refuse(s, "route", route, NULL, "vendor", &why);
+	}
 	return false;
 }
 
@@ -385,10 +421,8 @@ static bool try_class(struct fa_solve *s, const struct attempt *a, const struct 
 /* Does the torch fit? Asked again only when this pass mends or is content with less. */
 static bool torch_fits(struct fa_solve *s, struct fa_torch_option *t)
 {
-	if (s->repairs || s->any_card)
-		return fa_solve_torch_fits(s, t);
-	if (t->fits < 0)
-		t->fits = fa_solve_torch_fits(s, t);
+	if (s->repairs || s->any_card || t->fits < 0)
+		return fa_solve_torch_fits(s, t) == FA_FIT_YES;
 	if (t->fits)
 		fa_solve_set_torch(s, t);
 	return t->fits;
@@ -468,6 +502,7 @@ static void forget_cards(struct fa_solve *s)
 {
 	s->n_cards = 0;
 	s->v[FA_NAME_VENDOR] = NULL;
+	fa_solve_choose_rules(s);
 	fa_solve_set_card(s, NULL);
 	s->first.n = 0;
 	s->n_torch = 0;
@@ -486,12 +521,15 @@ static bool refuse_unknown_version(struct fa_solve *s)
 {
 	const char *wish = fa_solve_wished(s, FA_WISH_FLASH_ATTN), *oldest = NULL, *newest = NULL;
 	const char *line = fa_solve_wished(s, FA_WISH_LINE) ? fa_solve_wished(s, FA_WISH_LINE) : "fa2";
-	char *needed, *subject;
+	struct fa_verdict why;
+	char *needed;
 
-	for (size_t i = 0; wish && i < s->kb->n_files; i++)
+	if (!wish)
+		return false;
+	for (size_t i = 0; i < s->kb->n_files; i++)
 		if (of_line(s, s->kb->files[i].line) && fa_solve_asked_version(s, s->kb->files[i].version))
 			return false;
-	for (size_t i = 0; wish && i < s->kb->n_releases; i++) {
+	for (size_t i = 0; i < s->kb->n_releases; i++) {
 		if (of_line(s, s->kb->releases[i].line) && fa_solve_asked_version(s, s->kb->releases[i].version))
 			return false;
 		if (!says(s->kb->releases[i].line, line))
@@ -499,13 +537,10 @@ static bool refuse_unknown_version(struct fa_solve *s)
 		newest = newest ? newest : s->kb->releases[i].version;
 		oldest = s->kb->releases[i].version;
 	}
-	if (!wish)
-		return false;
 	needed = newest ? fa_strf("%s to %s", oldest, newest) : fa_strdup("a release");
-	subject = fa_strf("flash-attn %s", wish);
-	fa_solve_refuse(s, "wheel", subject, NULL, "asked_flash_attn", needed, wish);
+	why = fa_solve_why(needed, wish);
+	fa_solve_refuse(s, "wheel", fa_solve_keep_text(s, fa_strf("flash-attn %s", wish)), NULL, "asked_flash_attn", &why);
 	free(needed);
-	free(subject);
 	return true;
 }
 
@@ -514,10 +549,21 @@ static bool contradicts(struct fa_solve *s)
 {
 	const char *line = fa_solve_wished(s, FA_WISH_LINE), *version = fa_solve_wished(s, FA_WISH_FLASH_ATTN);
 
+	struct fa_verdict why = fa_solve_why("a route of Flash-Attention", "--route sdpa");
+
 	if (!says(fa_solve_wished(s, FA_WISH_ROUTE), "sdpa") || (!line && !version))
 		return false;
-	fa_solve_refuse(s, "route", line ? line : version, NULL, "asked_route", "a route of Flash-Attention", "--route sdpa");
+	fa_solve_refuse(s, "route", line ? line : version, NULL, "asked_route", &why);
 	return true;
+}
+
+/* Will something have to change first, whatever is chosen? */
+static bool acts_anyway(const struct fa_solve *s)
+{
+	const char *os = s->v[FA_NAME_FACT_OS];
+
+	return s->first.n || s->cards_unknown || fa_solve_no_python(s) ||
+	       (s->no_card && (says(os, "linux") || says(os, "windows")));
 }
 
 void fa_solve_search(struct fa_solve *s)
@@ -528,11 +574,19 @@ void fa_solve_search(struct fa_solve *s)
 
 	if (contradicts(s))
 		return;
+	if (s->ready && acts_anyway(s))
+		return;
 	mark_hopeless(s);
 	fa_solve_torch_options(s);
+	if (s->ready && acts_anyway(s))
+		return;
 	plan_attempts(s, &a);
 	if (own_attention || refuse_unknown_version(s))
 		a.n = 0;
+	if (s->ready) {
+		run(s, &a, false);
+		return;
+	}
 	if (run(s, &a, false) || run(s, &a, true) || (fa_solve_wished(s, FA_WISH_OFFLINE) && a.n))
 		return; /* what is missing offline is found out by asking once more with network */
 	if (asked_by_name(s) || (s->cards_unknown && !fa_solve_wished(s, FA_WISH_ROUTE)) || run(s, &sdpa, false) ||

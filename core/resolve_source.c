@@ -21,10 +21,15 @@ static const char *yes(bool b)
 static bool sdist_cached(const struct fa_solve *s, const char *version)
 {
 	const struct fa_strv *cached = &s->facts->v[FA_FACT_CACHED].list;
-	char *a = fa_strf("flash_attn-%s.tar.gz", version), *b = fa_strf("flash-attn-%s.tar.gz", version);
-	char *c = fa_strf("flash_attn-%s.zip", version);
-	bool there = fa_strv_has(cached, a) || fa_strv_has(cached, b) || fa_strv_has(cached, c);
+	char *a, *b, *c;
+	bool there;
 
+	if (!cached->n)
+		return false;
+	a = fa_strf("flash_attn-%s.tar.gz", version);
+	b = fa_strf("flash-attn-%s.tar.gz", version);
+	c = fa_strf("flash_attn-%s.zip", version);
+	there = fa_strv_has(cached, a) || fa_strv_has(cached, b) || fa_strv_has(cached, c);
 	free(a);
 	free(b);
 	free(c);
@@ -63,7 +68,7 @@ static const struct fa_kb_rule *toolkit_breaks(struct fa_solve *s, const struct 
 static void refuse(struct fa_solve *s, const char *kind, const char *subject, const char *name, const struct fa_kb_rule *r,
                    const struct fa_verdict *why)
 {
-	fa_solve_refuse(s, kind, subject, name, r->id, why->needed, why->found);
+	fa_solve_refuse(s, kind, subject, name, r->id, why);
 }
 
 /* An installed toolkit; CUDA of torch's minor is the best, then of its major. */
@@ -131,7 +136,7 @@ static bool mend_toolkit(struct fa_solve *s, const struct fa_torch_option *t, co
 {
 	static const struct fa_kb_rule MISSING = { .id = "toolkit", .action = "toolkit_missing" };
 	const struct fa_toolkit *near = NULL;
-	struct fa_verdict why = { .fact = -1, .needed = "nvcc", .found = "none" };
+	struct fa_verdict why = fa_solve_why("nvcc", "none");
 
 	for (size_t i = 0; i < s->facts->n_toolkits; i++)
 		if (says(s->facts->toolkits[i].kind, "cuda") && s->facts->toolkits[i].version &&
@@ -190,16 +195,17 @@ static bool build_release(struct fa_solve *s, const struct fa_torch_option *t, c
 	if (!broken)
 		broken = fa_solve_broken(s, FA_ON_SOURCE, &why);
 	if (broken) {
-		refuse(s, "source", "source fa2", r->version, broken, &why);
+		refuse(s, "source", FA_SUBJECT_SOURCE, r->version, broken, &why);
 		return false;
 	}
 	if (!find_toolkit(s, t, r, &toolkit)) {
-		fa_solve_refuse(s, "source", "source fa2", r->version, "toolkit", t->cuda ? t->cuda : "CUDA", "none fits");
+		why = fa_solve_why(t->cuda ? t->cuda : "CUDA", "none fits");
+		fa_solve_refuse(s, "source", FA_SUBJECT_SOURCE, r->version, "toolkit", &why);
 		return false;
 	}
 	broken = fa_solve_broken(s, FA_ON_SOURCE, &why); /* once more: some rules speak of the toolkit */
 	if (broken) {
-		refuse(s, "source", "source fa2", r->version, broken, &why);
+		refuse(s, "source", FA_SUBJECT_SOURCE, r->version, broken, &why);
 		return false;
 	}
 	s->found = (struct fa_found){
@@ -218,7 +224,7 @@ static bool each_release(struct fa_solve *s, const struct fa_torch_option *t,
 	bool asked = fa_solve_wished(s, FA_WISH_FLASH_ATTN) != NULL;
 	int left = t->kept || asked ? 10000 : NEWEST_TRIED;
 
-	for (int exact = 1; exact >= 0; exact--)
+	for (int exact = asked; exact >= 0; exact--)
 		for (size_t i = 0; i < s->kb->n_releases; i++) {
 			const struct fa_kb_release *r = &s->kb->releases[i];
 
@@ -238,10 +244,13 @@ static bool each_release(struct fa_solve *s, const struct fa_torch_option *t,
 bool fa_solve_source(struct fa_solve *s, const struct fa_torch_option *t)
 {
 	if (!says(t->vendor, "nvidia")) {
-		fa_solve_refuse(s, "source", "source fa2", NULL, "torch_vendor", "nvidia", t->vendor);
+		struct fa_verdict why = fa_solve_why("nvidia", t->vendor);
+
+		fa_solve_refuse(s, "source", FA_SUBJECT_SOURCE, NULL, "torch_vendor", &why);
 		return false;
 	}
-	s->v[FA_NAME_MEMORY_NEEDED] = fa_solve_keep_text(s, fa_strf("%d", fa_solve_peak(s)));
+	s->peak = s->peak ? s->peak : fa_solve_peak(s);
+	s->v[FA_NAME_MEMORY_NEEDED] = fa_solve_keep_text(s, fa_strf("%d", s->peak));
 	fa_solve_set_file(s, NULL);
 	s->v[FA_NAME_ROUTE] = "source";
 	return each_release(s, t, build_release);
@@ -254,7 +263,7 @@ static void set_rocm_toolkit(struct fa_solve *s)
 	fa_solve_set_toolkit(s, NULL);
 	for (size_t i = 0; i < s->facts->n_toolkits; i++)
 		if (says(s->facts->toolkits[i].kind, "rocm"))
-			s->v[FA_NAME_TOOLKIT] = s->facts->toolkits[i].version;
+			s->v[FA_NAME_TOOLKIT] = fa_solve_keep(s, s->facts->toolkits[i].version);
 }
 
 static const struct fa_kb_rule *amd_breaks(struct fa_solve *s, bool ck, struct fa_verdict *why)
@@ -280,7 +289,7 @@ static bool amd_release(struct fa_solve *s, const struct fa_torch_option *t, con
 	if (!broken)
 		broken = amd_breaks(s, ck, &why);
 	if (broken) {
-		refuse(s, ck ? "ck" : "triton", ck ? "ck fa2" : "triton fa2", r->version, broken, &why);
+		refuse(s, ck ? "ck" : "triton", ck ? FA_SUBJECT_CK : FA_SUBJECT_TRITON, r->version, broken, &why);
 		return false;
 	}
 	s->found = (struct fa_found){ .any = true, .line = "fa2", .torch = t, .release = r, .version = r->version };

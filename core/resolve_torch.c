@@ -12,14 +12,6 @@ char *fa_solve_torch_name(const struct fa_torch_option *t)
 	return fa_strf("%s+%s", t->version, t->word);
 }
 
-static struct fa_torch_option *add_option(struct fa_solve *s)
-{
-	if ((s->n_torch & (s->n_torch - 1)) == 0)
-		s->torch = fa_realloc(s->torch, s->n_torch ? 2 * s->n_torch : 1, sizeof(*s->torch));
-	s->torch[s->n_torch] = (struct fa_torch_option){ .fits = -1 };
-	return &s->torch[s->n_torch++];
-}
-
 /* ---- the one that is installed */
 
 static bool is_build_label(const char *label)
@@ -123,9 +115,13 @@ static const char *headers_of(const struct fa_solve *s, const char *version)
 
 static void take_installed(struct fa_solve *s, const char *torch)
 {
-	struct fa_torch_option *t = add_option(s);
+	struct fa_torch_option *t;
 	const char *codes = s->v[FA_NAME_FACT_TORCH_ARCHS], *label = strchr(torch, '+'), *cuda = s->v[FA_NAME_FACT_TORCH_CUDA];
 
+	s->torch = fa_realloc(s->torch, 1, sizeof(*s->torch));
+	t = &s->torch[0];
+	*t = (struct fa_torch_option){ .fits = -1 };
+	s->n_torch = 1;
 	t->version = fa_solve_keep_text(s, fa_version_public(torch));
 	t->minor = fa_solve_keep_text(s, fa_version_head(torch, 2));
 	t->word = installed_build(s, torch);
@@ -141,47 +137,37 @@ static void take_installed(struct fa_solve *s, const char *torch)
 	t->abi = installed_abi(s, t->row, t->build);
 	t->codes = codes && *codes ? codes : codes_for(s, t->build);
 	t->cxx = headers_of(s, t->version);
+	t->pythons = t->row ? t->row->pythons : NULL;
+	t->platforms = t->build ? t->build->platforms : NULL;
 }
 
 /* ---- those that could be */
 
-static void take_build(struct fa_solve *s, const struct fa_kb_torch *row, const struct fa_kb_build *b)
+static struct fa_torch_option option_of(const struct fa_solve *s, const struct fa_kb_offer *o, bool linux)
 {
-	struct fa_torch_option *t = add_option(s);
-	const char *os = s->v[FA_NAME_FACT_OS], *machine = s->v[FA_NAME_FACT_MACHINE];
-	bool aarch64 = machine && !strcmp(machine, "aarch64"), linux = !os || !strcmp(os, "linux");
+	const struct fa_kb_build *b = o->build;
 
-	t->row = row;
-	t->build = b;
-	t->version = row->version;
-	t->minor = row->minor;
-	t->word = b->build;
-	t->vendor = b->vendor;
-	t->cuda = b->cuda;
-	t->cuda_row = b->cuda_row;
-	t->major = b->major;
-	t->rocm = b->rocm;
-	t->abi = !linux ? NULL : b->abi;
-	t->codes = codes_for(s, b);
-	t->glibc = b->glibc;
-	t->cxx = row->cxx;
-	t->release = true;
-	t->pypi = linux ? aarch64 ? b->pypi_aarch64 : b->pypi : !strcmp(b->build, "cpu");
-}
-
-/* Newest torch first; of one torch what the package index has, then the newest CUDA. */
-static int by_preference(const void *a, const void *b)
-{
-	const struct fa_torch_option *x = a, *y = b;
-	int c = fa_version_compare(y->version, x->version);
-
-	if (!c)
-		c = (int)y->pypi - (int)x->pypi;
-	if (!c)
-		c = fa_version_compare(y->cuda ? y->cuda : "0", x->cuda ? x->cuda : "0");
-	if (!c)
-		c = fa_version_compare(y->rocm ? y->rocm : "0", x->rocm ? x->rocm : "0");
-	return c ? c : strcmp(x->word, y->word);
+	return (struct fa_torch_option){
+		.row = o->row,
+		.build = b,
+		.version = o->row->version,
+		.minor = o->row->minor,
+		.word = b->build,
+		.vendor = b->vendor,
+		.cuda = b->cuda,
+		.cuda_row = b->cuda_row,
+		.major = b->major,
+		.rocm = b->rocm,
+		.abi = !linux ? NULL : b->abi,
+		.codes = codes_for(s, b),
+		.glibc = b->glibc,
+		.cxx = o->row->cxx,
+		.pythons = o->row->pythons,
+		.platforms = b->platforms,
+		.release = true,
+		.pypi = o->pypi,
+		.fits = -1,
+	};
 }
 
 static bool asked_torch(const struct fa_solve *s, const char *version, const char *word)
@@ -255,39 +241,50 @@ static void prefer_version(struct fa_solve *s, const char *torch)
 	}
 }
 
-/* Those that no change of the machine would make fit are refused once and left out. */
-static void leave_out(struct fa_solve *s)
+/* Would it fit if some of the cards were enough and all that can be mended were? */
+static bool could_fit(struct fa_solve *s, const struct fa_torch_option *t)
 {
-	bool any = s->any_card, quiet = s->quiet;
-	size_t n = 0;
+	struct fa_refusals *refusals = s->refusals;
+	bool any = s->any_card, quiet = s->quiet, could;
+	struct fa_repairs mended = { .n = 0 };
 
-	for (size_t i = 0; i < s->n_torch; i++) {
-		struct fa_repairs mended = { .n = 0 };
-		bool could = true;
-
-		s->torch[i].fits = fa_solve_torch_fits(s, &s->torch[i]);
-		if (!s->torch[i].fits) {
-			s->repairs = &mended;
-			s->any_card = s->quiet = true;
-			could = fa_solve_torch_fits(s, &s->torch[i]);
-			s->repairs = NULL;
-			s->any_card = any;
-			s->quiet = quiet;
-		}
-		if (could)
-			s->torch[n++] = s->torch[i];
-	}
-	s->n_torch = n;
+	s->refusals = NULL;
+	s->repairs = &mended;
+	s->any_card = s->quiet = true;
+	could = fa_solve_torch_fits(s, t) == FA_FIT_YES;
+	s->refusals = refusals;
+	s->repairs = NULL;
+	s->any_card = any;
+	s->quiet = quiet;
+	return could;
 }
 
+/* Those that no change of the machine would make fit are refused once and left out. */
 static void take_all(struct fa_solve *s)
 {
-	for (size_t i = 0; i < s->kb->n_torch; i++)
-		for (size_t b = 0; b < s->kb->torch[i].n_builds; b++)
-			take_build(s, &s->kb->torch[i], &s->kb->torch[i].builds[b]);
-	if (s->n_torch)
-		qsort(s->torch, s->n_torch, sizeof(*s->torch), by_preference);
-	leave_out(s);
+	const char *os = s->v[FA_NAME_FACT_OS], *machine = s->v[FA_NAME_FACT_MACHINE];
+	bool aarch64 = machine && !strcmp(machine, "aarch64"), linux = !os || !strcmp(os, "linux");
+	bool strict = s->ready && s->n_cards < 2;
+	enum fa_kb_buyer buyer = !linux ? FA_BUYER_OTHER : aarch64 ? FA_BUYER_LINUX_AARCH64 : FA_BUYER_LINUX;
+	const struct fa_kb_offer *offers = fa_kb_offers(s->kb, buyer);
+	struct fa_torch_option *all = fa_realloc(NULL, s->kb->n_offers, sizeof(*all));
+	struct fa_refusals refusals;
+
+	s->torch = fa_realloc(s->torch, s->kb->n_offers + 1, sizeof(*s->torch));
+	refusals.on = FA_ON_TORCH;
+	refusals.n = refusals.last = 0;
+	s->refusals = &refusals;
+	for (size_t i = 0; i < s->kb->n_offers; i++) {
+		enum fa_fit fit;
+
+		all[i] = option_of(s, &offers[i], linux);
+		fit = fa_solve_torch_fits(s, &all[i]);
+		all[i].fits = fit == FA_FIT_YES;
+		if (fit == FA_FIT_YES || (fit == FA_FIT_NO && !strict && could_fit(s, &all[i])))
+			s->torch[s->n_torch++] = all[i];
+	}
+	s->refusals = NULL;
+	free(all);
 }
 
 /* Rules that the installed torch breaks: what can be mended is remembered, what is mended by another torch makes the list free. */
@@ -327,16 +324,16 @@ void fa_solve_torch_options(struct fa_solve *s)
 	prefer_version(s, torch);
 }
 
-static bool refuse(struct fa_solve *s, const struct fa_torch_option *t, const char *rule, const char *needed, const char *found)
+static void refuse(struct fa_solve *s, const struct fa_torch_option *t, const char *rule, const struct fa_verdict *why)
 {
-	char *name;
+	char *name = NULL;
 
 	if (s->quiet)
-		return false;
-	name = fa_solve_torch_name(t);
-	fa_solve_refuse(s, "torch", "torch", name, rule, needed, found);
+		return;
+	if (!fa_solve_named_enough(s, "torch", FA_SUBJECT_TORCH, rule, FA_NAMES_KEPT))
+		name = fa_solve_torch_name(t);
+	fa_solve_refuse(s, "torch", FA_SUBJECT_TORCH, name, rule, why);
 	free(name);
-	return false;
 }
 
 /* "torch-2.8.0+cu128-cp312-…" or "torch-2.8.0-cp312-…" among the files at hand. */
@@ -344,10 +341,14 @@ static bool is_cached(const struct fa_solve *s, const struct fa_torch_option *t)
 {
 	const struct fa_strv *cached = &s->facts->v[FA_FACT_CACHED].list;
 	const char *tag = s->v[FA_NAME_PYTHON_TAG];
-	char *with = fa_strf("torch-%s+%s-", t->version, t->word), *without = fa_strf("torch-%s-", t->version);
-	char *python = fa_strf("-cp%s-", tag ? tag : "");
+	char *with, *without, *python;
 	bool found = false;
 
+	if (!cached->n)
+		return false;
+	with = fa_strf("torch-%s+%s-", t->version, t->word);
+	without = fa_strf("torch-%s-", t->version);
+	python = fa_strf("-cp%s-", tag ? tag : "");
 	for (size_t i = 0; i < cached->n && !found; i++) {
 		bool named = !strncmp(cached->v[i], with, strlen(with)) ||
 		             (t->pypi && !strncmp(cached->v[i], without, strlen(without)));
@@ -360,24 +361,56 @@ static bool is_cached(const struct fa_solve *s, const struct fa_torch_option *t)
 	return found;
 }
 
-bool fa_solve_torch_fits(struct fa_solve *s, const struct fa_torch_option *t)
+/* The torch is what the wish asks for; else the rule that says no. */
+static const char *not_asked(struct fa_solve *s, const struct fa_torch_option *t, struct fa_verdict *why)
+{
+	if (!asked_torch(s, t->version, t->word)) {
+		*why = fa_solve_why(fa_solve_wished(s, FA_WISH_TORCH), "");
+		return "asked_torch";
+	}
+	if (!asked_cuda(s, t->cuda)) {
+		*why = fa_solve_why(fa_solve_wished(s, FA_WISH_CUDA), t->cuda ? t->cuda : "none");
+		return "asked_cuda";
+	}
+	if (fa_solve_wished(s, FA_WISH_OFFLINE) && !t->kept && !is_cached(s, t)) {
+		*why = fa_solve_why("at hand", "not at hand");
+		return "offline_torch";
+	}
+	return NULL;
+}
+
+enum fa_fit fa_solve_torch_fits(struct fa_solve *s, const struct fa_torch_option *t)
 {
 	static const enum fa_rule_on CARD[] = { FA_ON_TORCH_CARD };
+	const struct fa_refused *before = s->refusals ? fa_solve_refused_before(s->refusals, t) : NULL;
 	const struct fa_kb_rule *r;
+	const char *rule;
 	struct fa_verdict why;
 
+	if (before) {
+		refuse(s, t, before->rule->id, &before->why);
+		return FA_FIT_NEVER;
+	}
+	if (s->quiet && not_asked(s, t, &why))
+		return FA_FIT_NEVER;
 	fa_solve_set_card(s, NULL);
 	fa_solve_set_torch(s, t);
 	r = fa_solve_broken(s, FA_ON_TORCH, &why);
-	if (!r && s->n_cards)
-		r = fa_solve_broken_cards(s, CARD, 1, &why);
-	if (r)
-		return refuse(s, t, r->id, why.needed, why.found);
-	if (!asked_torch(s, t->version, t->word))
-		return refuse(s, t, "asked_torch", fa_solve_wished(s, FA_WISH_TORCH), "");
-	if (!asked_cuda(s, t->cuda))
-		return refuse(s, t, "asked_cuda", fa_solve_wished(s, FA_WISH_CUDA), t->cuda ? t->cuda : "none");
-	if (fa_solve_wished(s, FA_WISH_OFFLINE) && !t->kept && !is_cached(s, t))
-		return refuse(s, t, "offline_torch", "at hand", "not at hand");
-	return true;
+	if (r) {
+		refuse(s, t, r->id, &why);
+		if (fa_solve_can_mend(s, r))
+			return FA_FIT_NO;
+		if (s->refusals)
+			fa_solve_remember(s, s->refusals, t, r, &why);
+		return FA_FIT_NEVER;
+	}
+	r = s->n_cards ? fa_solve_broken_cards(s, CARD, 1, &why) : NULL;
+	if (r) {
+		refuse(s, t, r->id, &why);
+		return s->n_cards > 1 || fa_solve_can_mend(s, r) ? FA_FIT_NO : FA_FIT_NEVER;
+	}
+	rule = s->quiet ? NULL : not_asked(s, t, &why);
+	if (rule)
+		refuse(s, t, rule, &why);
+	return rule ? FA_FIT_NEVER : FA_FIT_YES;
 }

@@ -165,15 +165,19 @@ static void torch_nodes(struct fa_solve *s)
 static void add_line(struct fa_solve *s, struct fa_node *n, const struct fa_kb_line *l)
 {
 	const struct fa_kb_rule *r;
-	struct fa_verdict why = { 0 };
+	struct fa_verdict why;
+	char *needed;
 
 	fa_solve_set_file(s, NULL);
 	r = fa_solve_release_fits(s, l->line, "9999", NULL, &why);
-	if (r)
-		fa_node_add_other(n, l->line, r->id, why.needed, why.found);
-	else
+	if (r) {
+		needed = fa_verdict_needed(&why);
+		fa_node_add_other(n, l->line, r->id, needed, why.found);
+		free(needed);
+	} else {
 		fa_node_add_other(n, l->line, "not_asked", l->serves,
 		                  fa_solve_wished(s, FA_WISH_LINE) ? "another line was asked for" : "not asked for");
+	}
 }
 
 static void line_node(struct fa_solve *s)

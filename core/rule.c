@@ -1,11 +1,11 @@
 #include "rule.h"
 
 #include "buf.h"
-#include "strv.h"
 #include "version.h"
 
+#include <assert.h>
 #include <ctype.h>
-#include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -225,18 +225,25 @@ static enum fa_truth test_term(const struct fa_term *t, const char *const *value
 	return holds(t->op, a, b) ? FA_TRUE : FA_FALSE;
 }
 
-/* ">= 525" of order and exclusion, the bare words of "one of". */
+/* The bare words of "one of"; an order or an exclusion before the others. */
 static void explain(struct fa_verdict *why, const struct fa_term *t, enum fa_truth truth, const char *const *values)
 {
 	const char *b = t->other >= 0 ? values[t->other] : t->word, *a = values[t->fact];
-	bool bare = t->op == EQ || t->op == IN || t->op == HAS;
 
 	why->truth = truth;
 	why->fact = t->fact;
-	if (t->op == NE && b && !*b)
-		b = "nothing";
-	snprintf(why->needed, sizeof(why->needed), "%s%s%s", bare ? "" : op_word(t->op), bare || !b ? "" : " ", b ? b : "");
-	snprintf(why->found, sizeof(why->found), "%s", !a ? "unknown" : *a ? a : "none");
+	why->op = t->op == EQ || t->op == IN || t->op == HAS ? -1 : t->op;
+	why->needed = t->op == NE && b && !*b ? "nothing" : b;
+	why->found = !a ? "unknown" : *a ? a : "none";
+}
+
+char *fa_verdict_needed(const struct fa_verdict *why)
+{
+	const char *needed = why->needed ? why->needed : "";
+
+	if (why->op < 0)
+		return fa_strdup(needed);
+	return fa_strf("%s%s%s", op_word(why->op), why->needed ? " " : "", needed);
 }
 
 enum fa_truth fa_rule_test(const struct fa_rule *r, const char *const *values, struct fa_verdict *why)
@@ -244,7 +251,7 @@ enum fa_truth fa_rule_test(const struct fa_rule *r, const char *const *values, s
 	enum fa_truth result = FA_TRUE;
 
 	if (why)
-		*why = (struct fa_verdict){ .truth = FA_TRUE, .fact = -1 };
+		*why = (struct fa_verdict){ .truth = FA_TRUE, .fact = -1, .op = -1 };
 	for (size_t i = 0; i < r->n; i++) {
 		enum fa_truth truth = test_term(&r->terms[i], values);
 
@@ -259,48 +266,96 @@ enum fa_truth fa_rule_test(const struct fa_rule *r, const char *const *values, s
 	return result;
 }
 
-/* ---- once, by name */
+/* ---- testing again */
 
-struct looked_up {
-	const struct fa_scope *scope;
-	struct fa_strv pool; /* joined lists */
-	const char *values[64];
-	int n;
+enum { MEMO_SIZE = 4096 }; /* a power of two */
+
+struct fa_rule_memo {
+	struct fa_compared v[MEMO_SIZE];
+	signed char op[MEMO_SIZE];
+	unsigned age; /* counts the clearings; what is older does not count */
 };
 
-static int look_up(void *ctx, const char *name, size_t len)
+struct fa_rule_memo *fa_rule_memo_new(void)
 {
-	struct looked_up *l = ctx;
-	char *word = fa_strndup(name, len);
-	const struct fa_strv *list = NULL;
-	const char *value = NULL;
-	bool known =
-	        l->n < (int)(sizeof(l->values) / sizeof(l->values[0])) && l->scope->look_up(l->scope->ctx, word, &value, &list);
+	struct fa_rule_memo *m = fa_calloc(1, sizeof(*m));
 
-	free(word);
-	if (!known)
-		return -1;
-	if (!value && list) {
-		char *joined = fa_strv_join(list, " ");
-
-		fa_strv_take(&l->pool, joined);
-		value = joined;
-	}
-	l->values[l->n] = value;
-	return l->n++;
+	m->age = 1;
+	return m;
 }
 
-int fa_rule_eval(struct fa_verdict *out, const char *rule, const struct fa_scope *scope, struct fa_err *err)
+void fa_rule_memo_clear(struct fa_rule_memo *m)
 {
-	struct looked_up l = { .scope = scope };
-	struct fa_rule r;
-	int rc = -1;
+	m->age++;
+}
 
-	if (fa_rule_compile(&r, rule, look_up, &l, err) == 0) {
-		fa_rule_test(&r, l.values, out);
-		fa_rule_release(&r);
-		rc = 0;
+void fa_rule_memo_free(struct fa_rule_memo *m)
+{
+	free(m);
+}
+
+static size_t place_of(int op, const char *a, const char *b)
+{
+	uint64_t key =
+	        (uint64_t)(uintptr_t)a * 0x9e3779b97f4a7c15u ^ ((uint64_t)(uintptr_t)b + (uint64_t)op) * 0xc2b2ae3d27d4eb4fu;
+
+	return key >> 40 & (MEMO_SIZE - 1);
+}
+
+static bool compared(const struct fa_compared *c, const struct fa_rule_memo *m, const char *a, const char *b)
+{
+	return c->a == a && c->b == b && c->age == m->age;
+}
+
+static bool holds_again(struct fa_rule_memo *m, int op, const char *a, const char *b)
+{
+	size_t i = place_of(op, a, b);
+
+	if (!compared(&m->v[i], m, a, b) || m->op[i] != op) {
+		m->v[i] = (struct fa_compared){ a, b, m->age, holds(op, a, b) };
+		m->op[i] = (signed char)op;
 	}
-	fa_strv_release(&l.pool);
-	return rc;
+	return m->v[i].holds;
+}
+
+static bool term_holds(struct fa_term *t, struct fa_rule_memo *m, const char *a, const char *b)
+{
+	if (!compared(&t->last, m, a, b)) {
+		bool simple = t->op == EQ || t->op == NE;
+
+		t->last = (struct fa_compared){ a, b, m->age, simple ? holds(t->op, a, b) : holds_again(m, t->op, a, b) };
+	}
+#ifdef __SANITIZE_ADDRESS__
+	assert(t->last.holds == holds(t->op, a, b)); /* a text has changed at its address */
+#endif
+	return t->last.holds;
+}
+
+static enum fa_truth test_again(struct fa_term *t, const char *const *values, struct fa_rule_memo *m)
+{
+	const char *a = values[t->fact], *b = t->other >= 0 ? values[t->other] : t->word;
+
+	if (t->op == KNOWN || t->op == UNKNOWN)
+		return (a != NULL) == (t->op == KNOWN) ? FA_TRUE : FA_FALSE;
+	if (!a || !b)
+		return FA_UNKNOWN;
+	return term_holds(t, m, a, b) ? FA_TRUE : FA_FALSE;
+}
+
+enum fa_truth fa_rule_test_again(struct fa_rule *r, const char *const *values, struct fa_rule_memo *m, struct fa_verdict *why)
+{
+	enum fa_truth result = FA_TRUE;
+
+	for (size_t i = 0; i < r->n; i++) {
+		enum fa_truth truth = test_again(&r->terms[i], values, m);
+
+		if (truth == FA_FALSE) {
+			if (why)
+				explain(why, &r->terms[i], truth, values);
+			return FA_FALSE;
+		}
+		if (truth == FA_UNKNOWN)
+			result = FA_UNKNOWN;
+	}
+	return result;
 }

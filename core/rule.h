@@ -26,6 +26,11 @@ struct fa_term {
 	int op;
 	int other;  /* place of $NAME, -1: a word */
 	char *word; /* NULL when other is used */
+	struct fa_compared {
+		const char *a, *b;
+		unsigned age; /* of the memo */
+		bool holds;
+	} last; /* comparison through a memo: most values stay the same from one trial to the next */
 };
 
 struct fa_rule {
@@ -34,12 +39,15 @@ struct fa_rule {
 	char *text; /* as written */
 };
 
-struct fa_verdict {
+struct fa_verdict { /* borrowed from the rule and the values: good as long as they are */
 	enum fa_truth truth;
-	int fact;         /* of the term that decided, -1 none */
-	char needed[256]; /* ">= 525.60.13" */
-	char found[256];  /* "470.82.01", "unknown" */
+	int fact;           /* of the term that decided, -1 none */
+	int op;             /* that stands before `needed`, -1 none */
+	const char *needed; /* "525.60.13" */
+	const char *found;  /* "470.82.01", "unknown", "none" */
 };
+
+char *fa_verdict_needed(const struct fa_verdict *why); /* ">= 525.60.13"; the caller's */
 
 /* "" or NULL is the empty rule, which is true. FA_USAGE for text that is no rule or names an unknown fact:
  * `unknown fact "tourch" in "tourch >= 2.2"`. */
@@ -51,16 +59,16 @@ enum fa_truth fa_rule_test(const struct fa_rule *r, const char *const *values, s
 
 void fa_rule_release(struct fa_rule *r);
 
-/* A rule that is tried once, on values that are looked up by name. look_up returns false for "no such name" (a mistake in the
- * data), leaves both NULL for "unknown". Borrowed. */
-struct fa_strv;
+/* The same, for rules that are tried thousands of times on the same few values: comparisons made once are remembered by the
+ * addresses of their values. So a text must stay at its address, and the address must not get another text, as long as the memo
+ * is used: texts of an fa_texts, or literals. */
+struct fa_rule_memo;
 
-struct fa_scope {
-	bool (*look_up)(void *ctx, const char *name, const char **value, const struct fa_strv **list);
-	void *ctx;
-};
-
-int fa_rule_eval(struct fa_verdict *out, const char *rule, const struct fa_scope *scope, struct fa_err *err);
+struct fa_rule_memo *fa_rule_memo_new(void);
+void fa_rule_memo_clear(struct fa_rule_memo *m);
+void fa_rule_memo_free(struct fa_rule_memo *m);
+/* `why` is set when the answer is FA_FALSE; NULL allowed. */
+enum fa_truth fa_rule_test_again(struct fa_rule *r, const char *const *values, struct fa_rule_memo *m, struct fa_verdict *why);
 
 /* Is some word of `a` (blanks or commas between) one of `b`? */
 bool fa_words_meet(const char *a, const char *b);
