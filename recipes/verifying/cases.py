@@ -164,11 +164,18 @@ def whole_program(d):
     ]
 
 
-def few(line):
+def few(line, mode):
     """For a line that compiles each shape class when it is first used: two to six seconds a case."""
     out = [case(d=128, sq=200, backward=True), case(d=128, sq=200, causal=True, backward=True),
            case(d=64, sq=113, sk=203, h=6, hk=2, causal=True, backward=True), case(dtype="fp16", d=128, sq=200, causal=True),
            case("varlen", d=128, b=4, sq=128, causal=True, backward=True), case(d=128, sq=160, window=[16, 0])]
+    if mode == "full":
+        out += [case(d=128, sq=217, sk=128, causal=True, backward=True), case(d=128, sq=160, softcap=5.0), case(d=128, sq=160, scale=0.3),
+                case(d=128, sq=128, h=6, hk=1, strided=True, causal=True, backward=True), case(d=128, sq=113, lse=True, causal=True),
+                case("same", d=128, sq=384, causal=True, deterministic=True, backward=True),
+                case("varlen", d=128, b=3, sq=100, sk=600, h=4, hk=2, causal=True, paged=True),
+                case("varlen", d=128, b=5, sq=150, h=6, hk=2, empty=True), case("long", d=128, b=1, sq=32768, h=2, causal=True),
+                case("graph", d=128, sq=256, causal=True), case("stream", d=128, sq=256, causal=True)]
     return usable(line, out)
 
 

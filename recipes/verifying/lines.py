@@ -136,6 +136,9 @@ class Line:
         self.profile = profile_of(dist)
         if self.profile is None and spec.get("configs"):
             self.profile = profile_of_fa3(spec["configs"])
+        # FA3 gives it under several names; its own tests compare it, these do not.
+        self.lse_keyword = next((k for n, k in (("fa2", "return_attn_probs"), ("fa4", "return_lse")) if n == name and k in
+                                 self.arguments(self.dense)), "")
         self.api = {f: f in self.arguments(self.dense) for f in
                     ("dropout_p", "alibi_slopes", "softcap", "window_size", "deterministic", "return_attn_probs")}
 
@@ -162,8 +165,14 @@ class Line:
         """May a case use this feature at all, by the signatures of this release?"""
         return {"alibi": self.api["alibi_slopes"], "softcap": self.api["softcap"], "window": self.api["window_size"],
                 "dropout": self.api["dropout_p"], "deterministic": self.api["deterministic"],
-                "lse": self.name == "fa2" and self.api["return_attn_probs"],
+                "lse": self.lse_keyword != "",
                 "varlen": self.varlen is not None, "kvcache": self.kvcache is not None}.get(feature, True)
+
+    def absent(self):
+        """In words: what this line does not have at all, so that no case of it is run."""
+        words = {"dropout": "dropout", "alibi": "ALiBi", "softcap": "softcap", "window": "windows", "deterministic": "a deterministic backward",
+                 "varlen": "ragged batches", "kvcache": "a KV cache"}
+        return [words[f] for f in words if not self.takes(f)] + ["packed forms"] * (not any(self.packed.values()))
 
     def keywords(self, case, alibi=None):
         """The arguments of a case by the names that this line gives them; unused ones are left out."""

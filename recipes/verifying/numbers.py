@@ -20,6 +20,10 @@ class NotRun(Exception):
     """The case cannot be run here: a sentence that says what would be needed."""
 
 
+class Absent(Exception):
+    """This line does not have it: a sentence. No fault, and nothing that could be had here."""
+
+
 class Setting:
     """The line and the device, and random numbers that depend on the case alone."""
 
@@ -125,7 +129,7 @@ def dense(s, case):
                         lambda q, k, v: reference.attention(q, k, v, case, True, alibi),
                         lambda q, k, v: reference.attention(q, k, v, case, False, alibi), gen, s)
     if case.get("lse"):
-        got = s.line.dense(*tensors, return_attn_probs=True, **kw)[1]
+        got = s.line.dense(*tensors, **{s.line.lse_keyword: True}, **kw)[1]
         exact = reference.logsumexp(tensors[0], tensors[1], case)
         off = (got.float() - exact)[torch.isfinite(exact)].abs().max().item()
         if not off <= 2e-3:

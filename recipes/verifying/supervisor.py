@@ -140,10 +140,11 @@ class Book:
         if stage == "numbers":
             worst = max(((c.get("data") or {}).get("ratio") or 0.0 for c in good if c.get("case")), default=0.0)
             left = sum("left_out" in (c.get("data") or {}) for c in good)
-            skipped = len(all_) - len(good)
+            skipped = len(self.of(stage, "not_run"))
+            absent = "".join("; " + c["text"] for c in self.of(stage, "skipped") if c["id"] == "not in this line")
             return "%d of %d cases right, errors at most %.2f x those of plain attention in the same type%s%s" % (
-                len(good), len(all_), worst, "; %d things left out of this build, each says so" % left if left else "",
-                "; %d not run" % skipped if skipped else "")
+                len(good), len(all_) - len(self.of(stage, "skipped")), worst, "; %d things left out of this build, each says so" % left if left else "",
+                ("; %d not run" % skipped if skipped else "") + absent)
         return "; ".join(c["text"] for c in good)
 
 

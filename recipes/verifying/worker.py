@@ -99,6 +99,12 @@ def starts(setting, case):
     return {"ok": True, "text": "ran; %s" % result["text"], "ratio": result.get("ratio")}
 
 
+def not_in(line):
+    from . import numbers
+
+    raise numbers.Absent("not in %s: %s" % (line.title, ", ".join(line.absent())))
+
+
 def items(line, device, about, options):
     """Everything to be done, in order: (stage, id, function of a Setting, seconds it may take, case or None)."""
     from . import cases, crosscheck, numbers, speed, used
@@ -112,7 +118,7 @@ def items(line, device, about, options):
         if not line.lack(dict(c, backward=False)):
             out.append(("kernels", "%s forward%s" % (dtype, " and backward" if c["backward"] else ""),
                         lambda s, c=c: starts(s, c), limit + 150, c))   # PTX may have to be compiled
-    chosen = cases.few(line) if line.spec.get("compiles_at_first_use") else {"quick": cases.quick, "full": cases.full}.get(
+    chosen = cases.few(line, mode) if line.spec.get("compiles_at_first_use") else {"quick": cases.quick, "full": cases.full}.get(
         mode, cases.normal)(line)
     if options["small"]:
         chosen = [c for c in chosen if c["op"] != "long"]
@@ -121,6 +127,8 @@ def items(line, device, about, options):
     out.append(("numbers", "fp32 itself", lambda s: crosscheck.run(s, options["kernels"]), limit + 30, None))
     for c in chosen:
         out.append(("numbers", cases.name(c), lambda s, c=c: numbers.run(s, c), limit + (240 if c["op"] == "compile" else 0), c))
+    if line.absent():
+        out.append(("numbers", "not in this line", lambda s: not_in(line), limit, None))
     for what in used.items(line, device, mode, base):
         out.append(("used", what, lambda s, w=what: used.run(s, w, dict(base, sq=512, sk=512, causal=True)), limit + 60, None))
     if options["speed"]:
@@ -146,6 +154,8 @@ def do(tell, torch, setting, item, index):
         status, text = "ok" if data.pop("ok") else "failed", data.pop("text")
         if status == "failed" and case is not None and stage == "numbers" and "left_out" not in data and data.get("wrong"):
             data["shrunk"] = numbers.shrink(setting, case)
+    except numbers.Absent as e:
+        status, text = "skipped", str(e)
     except numbers.NotRun as e:
         status, text = "not_run", str(e)
     except numbers.OUT_OF_MEMORY as e:

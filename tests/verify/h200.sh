@@ -2,8 +2,8 @@
 # h200.sh: everything that verification can prove on a machine with a card, in one go. From the root of the repository:
 #   OUT=folder PYTHON=interpreter tests/verify/h200.sh
 # PYTHON's environment (or PYTHONPATH) holds torch and flash-attn. Optional: FA3=folder with an unpacked FA3 wheel, FA4=folder with
-# flash-attn-4 and what it needs (fa4_folder.sh), RUNS=N further quick runs that look for false alarms (3), MODES="quick normal full",
-# UPSTREAM=folder with upstream's repository (tests/, benchmarks/, flash_attn/__init__.py) with PYTESTS=folder of pytest unpacked if the
+# flash-attn-4 and what it needs (as fa4_folder.sh says), RUNS=N further quick runs that look for false alarms (3), MODES="quick
+# normal full" or "none", FA4_PYTHON=interpreter with torch and without flash-attn (PYTHON), UPSTREAM=folder with upstream's repository (tests/, benchmarks/, flash_attn/__init__.py) with PYTESTS=folder of pytest unpacked if the
 # environment has none, TESTS=N of its parameter sets (400).
 # Leaves in OUT: machine.txt, kernels.log, roofline.jsonl, verify-MODE.jsonl and .err, summary.txt; ends with the summary.
 set -u
@@ -47,6 +47,7 @@ say "kernels: $(find build/kernels -type f -perm -u+x 2>/dev/null | sort | tr '\
 timed roofline 60 build/kernels/roofline
 verify=("$PYTHON" recipes/verify.py --kernels build/kernels --expected matrix/speed.json)
 for mode in ${MODES:-quick normal full}; do
+	[ "$mode" != none ] || break
 	option=()
 	[ "$mode" = normal ] || option=("--$mode")
 	timed "verify-$mode" 240 "${verify[@]}" "${option[@]}"
@@ -60,9 +61,9 @@ if [ -n "${UPSTREAM:-}" ]; then
 	"$PYTHON" tests/verify/agreement.py "$OUT/upstream.jsonl" | tee -a "$summary"
 fi
 if [ -n "${FA3:-}" ]; then
-	PYTHONPATH=$FA3 timed verify-fa3 240 "${verify[@]}" --line fa3
+	PYTHONPATH=$FA3 timed verify-fa3 240 "${verify[@]}" --line fa3 --full
 fi
-if [ -n "${FA4:-}" ]; then
-	PYTHONPATH=$FA4 timed verify-fa4 400 "${verify[@]}" --line fa4
+if [ -n "${FA4:-}" ]; then # an interpreter without FA2: its package would hide FA4's
+	PYTHONPATH=$FA4 timed verify-fa4 480 "${FA4_PYTHON:-$PYTHON}" "${verify[@]:1}" --line fa4 --full
 fi
 exit 0

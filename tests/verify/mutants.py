@@ -92,9 +92,32 @@ def make_site(folder, fault):
             json.dump({"profile": "training", "dtypes": ["bf16"], "head_dims": ["128"], "backward": True, "features": "all"}, f)
 
 
-def verify(fault, arguments):
+# Later lines, each with the faults that its cases can show.
+LINES = {"fa3": ["", "scale", "causal_shifted", "gqa_heads", "varlen_neighbour", "append_lost", "left_out_silently"],
+         "fa4": ["", "scale", "causal_shifted", "window_off_by_one", "gqa_heads", "dv_wrong", "varlen_neighbour", "lse_wrong"]}
+
+
+def make_later_site(folder, line):
+    """FA3's or FA4's modules, with the numbers of the stand-in of FA2 inside."""
+    name, version, package = {"fa3": ("flash_attn_3", "3.0.0", ""), "fa4": ("flash_attn_4", "4.0.0b36", "flash_attn/cute")}[line]
+    shutil.copytree(os.path.join(HERE, "standin", line), os.path.join(folder, package) if package else folder, dirs_exist_ok=True,
+                    ignore=shutil.ignore_patterns("__pycache__"))
+    numbers = "flash_attn/cute/numbers.py" if line == "fa4" else "flash_attn_3_numbers.py"
+    shutil.copyfile(os.path.join(HERE, "standin", "flash_attn", "__init__.py"), os.path.join(folder, numbers))
+    info = os.path.join(folder, "%s-%s.dist-info" % (name, version))
+    os.mkdir(info)
+    with open(os.path.join(info, "METADATA"), "w") as f:
+        f.write("Metadata-Version: 2.1\nName: %s\nVersion: %s\n" % (name.replace("_", "-"), version))
+    with open(os.path.join(info, "RECORD"), "w") as f:
+        f.write("%s,,\n%s-%s.dist-info/RECORD,,\n" % (numbers, name, version))
+
+
+def verify(fault, arguments, line="fa2"):
     with tempfile.TemporaryDirectory() as folder:
-        make_site(folder, fault)
+        if line == "fa2":
+            make_site(folder, fault)
+        else:
+            make_later_site(folder, line)
         upstream = fault.split()[1] if fault in UPSTREAM else ""
         paths = [folder] + [p for p in [os.environ.get("PYTESTS", "")] if p]
         env = dict(os.environ, PYTHONPATH=os.pathsep.join(paths), FA_FAULT="" if upstream else fault, FA_UPSTREAM_FAULT=upstream, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
@@ -113,6 +136,8 @@ def judge(fault):
     """"" when verify.py does what it should, else what is wrong with it."""
     if fault in UPSTREAM:
         return judge_upstream(fault)
+    if fault.split()[0:1] and fault.split()[0] in LINES:
+        return judge_line(*fault.split())
     quick = [] if fault == "good, normal" else ["--quick"]
     if fault in NEED_NORMAL:
         quick = ["--only", "numbers/.*" + NEED_NORMAL[fault]]
@@ -139,6 +164,26 @@ def judge(fault):
     return "", seconds
 
 
+def judge_line(line, fault):
+    """A fault of a later line is caught by the stage meant for it; a good one passes, and what it does not have is said."""
+    fault = "" if fault == "good" else fault
+    code, lines, err, seconds = verify(fault, ["--full", "--no-speed", "--only", "environment|import|kernels|numbers"] if line == "fa4" else [
+        "--no-speed", "--only", "environment|import|kernels|numbers"], line)
+    bad = failures(lines)
+    said = "; ".join("%s/%s: %s" % (x["stage"], x["id"], x["text"]) for x in bad)[:500]
+    if not lines or lines[-1]["kind"] != "done":
+        return "no last line; stderr: %s" % err[-500:], seconds
+    if not fault:
+        absent = [x["text"] for x in lines if x.get("id") == "not in this line"]
+        wanted = "ALiBi" if line == "fa3" else "a KV cache"
+        ran = sum(x["kind"] == "check" and x["stage"] == "numbers" and x["status"] == "ok" for x in lines)
+        return ("" if code == 0 and ran > 10 and absent and wanted in absent[0] else "exit %d, %d cases, %s: %s" % (
+            code, ran, absent, said)), seconds
+    stage, word = FAULTS[fault]
+    hit = any(x["stage"] == stage and any(w in x["text"] for w in word.split("|")) for x in bad)
+    return "" if code == 1 and hit else "not caught: exit %d, %s" % (code, said or "no failure"), seconds
+
+
 def judge_upstream(fault):
     """Each test but the faulty one is run, and that one is named."""
     code, lines, err, seconds = verify(fault, ["--only", "upstream", "--upstream", os.path.join(HERE, "upstream"), "--limit", "15"])
@@ -161,7 +206,9 @@ def main():
     jobs = int(arguments.pop(1)) if arguments[:1] == ["-j"] else 1
     if arguments[:1] and sys.argv[1] == "-j":
         arguments.pop(0)
-    names = arguments or [""] + list(FAULTS) + ["good, normal"] + (list(UPSTREAM) if has_pytest() else [])
+    names = arguments or [""] + list(FAULTS) + ["good, normal"]
+    if not arguments:
+        names += ["%s %s" % (line, f or "good") for line in LINES for f in LINES[line]] + (list(UPSTREAM) if has_pytest() else [])
     if not arguments and not has_pytest():
         print("upstream's: not run, no pytest (PYTESTS=FOLDER names one)")
     wrong = 0

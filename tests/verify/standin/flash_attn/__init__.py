@@ -186,6 +186,13 @@ def flash_attn_varlen_kvpacked_func(q, kv, cu_seqlens_q, cu_seqlens_k, max_seqle
     return flash_attn_varlen_func(q, *kv.unbind(1), cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p, **kw)
 
 
+def ragged(q, k, v, cu_q, cu_k, used_k, table, scale, causal, window, softcap):
+    """As the later lines have it: pages are counted by the keys used."""
+    if cu_k is None:
+        cu_k = torch.cat((torch.zeros(1, dtype=used_k.dtype), used_k.cumsum(0)))
+    return flash_attn_varlen_func(q, k, v, cu_q, cu_k, 0, 0, 0.0, scale, causal, window, softcap, block_table=table)
+
+
 def turn(x, cos, sin, interleaved, at):
     r = cos.shape[1] * 2
     out = x.clone().float()
