@@ -2,11 +2,11 @@
 
 #include "buf.h"
 #include "build_env.h"
+#include "build_record.h"
+#include "expect.h"
 #include "file.h"
 #include "gate_table.h"
 #include "json.h"
-#include "matrix_data.h"
-#include "memory.h"
 #include "objects.h"
 #include "proc.h"
 #include "units.h"
@@ -31,14 +31,14 @@ struct build {
 	char *log;
 	char *objects; /* compiled ones, kept by content for other builds */
 	struct fa_units units;
-	struct fa_json *shipped; /* {name: [seconds, MiB]} */
-	struct fa_json
-	        *measured; /* the same, of this machine, under "PROFILE NAME": the same unit is another in each profile */
-	char *profile;
-	int64_t event_offset; /* read of dir/events so far */
+	struct fa_expect expect;
+	struct fa_json *estimates; /* for the record */
+	char *profile;             /* as build.py names it; "" before it has */
+	int64_t event_offset;      /* read of dir/events so far */
 	struct fa_buf partial;
-	double now, told;
-	int cancel; /* what fa_proc watches */
+	double began, now, told;
+	int64_t held_mib; /* by all processes of the build */
+	int cancel;       /* what fa_proc watches */
 	bool kept_told;
 	char *wheel;
 	char *failed_unit, *failed_text; /* the first unit that stopped, and why */
@@ -51,8 +51,8 @@ struct build {
 static void build_release(struct build *b)
 {
 	fa_units_release(&b->units);
-	fa_json_free(b->shipped);
-	fa_json_free(b->measured);
+	fa_expect_release(&b->expect);
+	fa_json_free(b->estimates);
 	fa_buf_release(&b->partial);
 	free(b->root);
 	free(b->dir);
@@ -74,11 +74,20 @@ static void look_for_full_disk(struct build *b, const char *text)
 
 /* ---- progress */
 
-static int places(const struct build *b)
+/* What the gate sees, and what the build may have of it. */
+static void look_round(struct build *b)
 {
-	int cores = fa_gate_cores(), jobs = b->opts->build->jobs;
+	struct fa_gate_room room;
+	struct fa_gate_host *h = &b->units.host;
+	int jobs = b->opts->build->jobs;
 
-	return jobs > 0 && jobs < cores ? jobs : cores;
+	fa_gate_room_read(&room, 0, NULL);
+	h->cores = room.cores;
+	h->places = jobs > 0 && jobs < room.cores ? jobs : room.cores;
+	h->company = b->expect.company;
+	h->memory_mib = room.available_mib < 0 ? -1 : room.available_mib - room.reserve_mib;
+	if (h->memory_mib >= 0 && fa_gate_setting("FAINSTALL_GATE_MEMORY_MIB", -1) < 0)
+		h->memory_mib += b->held_mib; /* what is found is what is left */
 }
 
 static void tell_progress(struct build *b)
@@ -87,13 +96,16 @@ static void tell_progress(struct build *b)
 
 	if (!b->units.n)
 		return;
+	look_round(b);
 	e.step = b->step;
 	e.done = (int64_t)fa_units_done(&b->units);
 	e.total = (int64_t)b->units.n;
 	e.number = (int64_t)fa_units_running(&b->units);
-	e.seconds = fa_units_left(&b->units, b->now, places(b), fa_memory_total_mib(NULL));
+	e.seconds = fa_units_left(&b->units, b->now);
+	e.rest_s = fa_units_rest(&b->units, b->now);
 	snprintf(e.unit, sizeof(e.unit), "units");
 	b->told = b->now;
+	fa_build_record_estimate(b->estimates, b->now - b->began, e.seconds);
 	fa_emit(b->sink, &e);
 }
 
@@ -110,33 +122,6 @@ static void unit_began(struct build *b, const char *name)
 	fa_emit(b->sink, &e);
 }
 
-static void remember(struct build *b, const char *name, double seconds, int64_t peak_mib)
-{
-	struct fa_json *row = fa_json_new_array();
-	char *key;
-
-	fa_json_push(row, fa_json_new_number((double)(int64_t)(seconds * 10 + 0.5) / 10));
-	fa_json_push(row, fa_json_new_number((double)peak_mib));
-	key = fa_strf("%s %s", b->profile ? b->profile : "", name);
-	fa_json_set(b->measured, key, row);
-	free(key);
-}
-
-/* What this machine has shown of this profile: {name: [seconds, MiB]}. */
-static struct fa_json *measured_here(const struct build *b)
-{
-	struct fa_json *j = fa_json_new_object();
-	size_t len = strlen(b->profile);
-
-	fa_json_each (row, b->measured) {
-		const char *key = fa_json_key(row);
-
-		if (!strncmp(key, b->profile, len) && key[len] == ' ')
-			fa_json_set(j, key + len + 1, fa_json_copy(row));
-	}
-	return j;
-}
-
 static void unit_ended(struct build *b, const char *name, const struct fa_json *j, enum fa_outcome status)
 {
 	struct fa_event e = fa_event_new(FA_EVENT_UNIT_END);
@@ -144,10 +129,10 @@ static void unit_ended(struct build *b, const char *name, const struct fa_json *
 	e.seconds = fa_json_get_number(j, "seconds", -1);
 	e.peak_mib = (int64_t)fa_json_get_number(j, "peak_mib", -1);
 	if (status == FA_OUTCOME_OK) {
-		fa_units_end(&b->units, name, e.seconds);
-		remember(b, name, e.seconds, e.peak_mib);
+		fa_units_end(&b->units, name, b->now, e.seconds, fa_json_get_number(j, "cpu", 0), e.peak_mib);
+		fa_expect_remember(&b->expect, b->profile, name, e.seconds, e.peak_mib);
 	} else {
-		fa_units_again(&b->units, name);
+		fa_units_again(&b->units, name, b->now);
 	}
 	e.step = b->step;
 	e.done = (int64_t)fa_units_done(&b->units);
@@ -176,7 +161,7 @@ static void unit_kept(struct build *b, const char *name)
 {
 	struct fa_event e = fa_event_new(FA_EVENT_UNIT_END);
 
-	fa_units_end(&b->units, name, 0);
+	fa_units_there(&b->units, name);
 	e.step = b->step;
 	e.done = (int64_t)fa_units_done(&b->units);
 	e.total = (int64_t)b->units.n;
@@ -257,7 +242,7 @@ static void on_tick(void *ctx, double seconds, int64_t tree_mib)
 	struct build *b = ctx;
 
 	(void)seconds;
-	(void)tree_mib;
+	b->held_mib = tree_mib;
 	b->now = fa_gate_clock();
 	read_events(b);
 	if (b->now - b->told >= PROGRESS_EVERY_S)
@@ -272,6 +257,11 @@ static void on_tick(void *ctx, double seconds, int64_t tree_mib)
 
 /* ---- what build.py and the build system say */
 
+static int archs(const struct build *b)
+{
+	return b->opts->build->archs.n > 1 ? (int)b->opts->build->archs.n : 1;
+}
+
 static void set_units(struct build *b, const struct fa_json *j)
 {
 	struct fa_strv names = FA_STRV_INIT;
@@ -281,13 +271,13 @@ static void set_units(struct build *b, const struct fa_json *j)
 
 	free(b->profile);
 	b->profile = fa_strdup(fa_json_get_string(j, "profile") ? fa_json_get_string(j, "profile") : "");
-	here = measured_here(b);
+	here = fa_expect_here(&b->expect, b->profile);
 	fa_json_get_strv(j, "units", &names);
-	fa_json_each (row, fa_json_get(j, "expect"))
-		fa_json_set(b->shipped, fa_json_key(row), fa_json_copy(row));
-	fa_units_set(&b->units, &names, b->shipped, here);
+	fa_expect_add(&b->expect, fa_json_get(j, "expect"));
+	fa_units_set(&b->units, &names, b->expect.shipped, here, fa_expect_speed(&b->expect) * archs(b));
 	fa_json_free(here);
-	fa_units_print(&b->units, places(b), &text);
+	look_round(b);
+	fa_units_print(&b->units, &text);
 	fa_file_write(path, fa_buf_str(&text), text.len, NULL);
 	fa_buf_release(&text);
 	fa_strv_release(&names);
@@ -383,63 +373,6 @@ static int set_up_gate(struct build *b, struct fa_err *err)
 	return rc < 0 ? rc : link_gate(b, err);
 }
 
-static char *measured_path(void)
-{
-	char *state = fa_dir_state(), *path = fa_path_join(state, "units.json");
-
-	free(state);
-	return path;
-}
-
-/* matrix/units.json has a row for each kind, head dim and dtype with the seconds of both units, not causal and causal. */
-static void ship_row(struct fa_json *out, const struct fa_json *row)
-{
-	static const char *const causal[] = { "", "_causal" };
-	const struct fa_json *seconds = fa_json_get(row, "seconds");
-
-	for (size_t i = 0; i < 2 && i < fa_json_len(seconds); i++) {
-		char *name = fa_strf("flash_%s_hdim%.0f_%s%s_sm80", fa_json_get_string(row, "kind"),
-		                     fa_json_get_number(row, "head_dim", 0), fa_json_get_string(row, "dtype"), causal[i]);
-		struct fa_json *pair = fa_json_new_array();
-
-		fa_json_push(pair, fa_json_new_number(fa_json_number(fa_json_at(seconds, i))));
-		fa_json_push(pair, fa_json_new_number(fa_json_get_number(row, "peak_mib", 0)));
-		fa_json_set(out, name, pair);
-		free(name);
-	}
-}
-
-/* What units took: shipped with us, and what this machine has shown. Both may be missing; a damaged one counts as missing. */
-static void load_expected(struct build *b)
-{
-	char *path = fa_matrix_file("units.json", NULL), *mine = measured_path();
-	struct fa_json *table = NULL;
-
-	b->shipped = fa_json_new_object();
-	if (path && fa_json_read_file(&table, path, NULL) == 0)
-		fa_json_each (row, fa_json_get(table, "rows"))
-			if (fa_json_get_string(row, "kind") && fa_json_get_string(row, "dtype"))
-				ship_row(b->shipped, row);
-	if (fa_json_read_file(&b->measured, mine, NULL) < 0 || fa_json_type(b->measured) != FA_JSON_OBJECT) {
-		fa_json_free(b->measured);
-		b->measured = fa_json_new_object();
-	}
-	fa_json_free(table);
-	free(path);
-	free(mine);
-}
-
-static void store_measured(const struct build *b)
-{
-	char *path = measured_path(), *text = fa_json_print(b->measured, true), *dir = fa_path_dir(path);
-
-	if (fa_file_mkdirs(dir, NULL) == 0)
-		fa_file_write(path, text, strlen(text), NULL);
-	free(path);
-	free(text);
-	free(dir);
-}
-
 static int write_job(const struct build *b, const char *path, struct fa_err *err)
 {
 	const struct fa_plan_build *p = b->opts->build;
@@ -458,8 +391,8 @@ static int write_job(const struct build *b, const char *path, struct fa_err *err
 	fa_json_set(j, "head_dims", fa_json_new_strv(&p->head_dims));
 	fa_json_set(j, "features", fa_json_new_strv(&p->features));
 	fa_json_set_bool(j, "backward", p->backward);
-	fa_json_set_number(j, "cores", places(b));
-	fa_json_set(j, "expected", fa_json_copy(b->shipped));
+	fa_json_set_number(j, "cores", b->units.host.places);
+	fa_json_set(j, "expected", fa_json_copy(b->expect.shipped));
 	text = fa_json_print(j, true);
 	rc = fa_file_write(path, text, strlen(text), err);
 	free(text);
@@ -525,7 +458,7 @@ static int run(struct build *b, const char *job, struct fa_err *err)
 	}
 	b->now = fa_gate_clock();
 	read_events(b);
-	store_measured(b);
+	fa_expect_store(&b->expect, b->profile, archs(b));
 	if (rc == 0 && !b->wheel)
 		rc = -1;
 	if (rc < 0)
@@ -581,14 +514,34 @@ static char *objects_path(void)
 	return path;
 }
 
-int fa_build_wheel(char **wheel_out, const struct fa_build_opts *opts, const struct fa_sink *sink, int step, struct fa_err *err)
+/* However it ended: beside the log, and for the caller when it wants one. */
+static void keep_record(const struct build *b, struct fa_json **record)
 {
-	struct build b = { .opts = opts, .sink = sink, .step = step };
+	struct fa_json *j =
+	        fa_build_record(&b->units, b->opts->build, b->opts->version, b->profile, b->began, b->now, b->estimates);
+	char *dir = fa_path_dir(b->log), *path = fa_path_join(dir, "build.json"), *text = fa_json_print(j, true);
+
+	fa_file_write(path, text, strlen(text), NULL);
+	free(dir);
+	free(path);
+	free(text);
+	if (record)
+		*record = j;
+	else
+		fa_json_free(j);
+}
+
+int fa_build_wheel(char **wheel_out, struct fa_json **record, const struct fa_build_opts *opts, const struct fa_sink *sink,
+                   int step, struct fa_err *err)
+{
+	struct build b = { .opts = opts, .sink = sink, .step = step, .profile = fa_strdup("") };
 	char *job = NULL;
 	int rc = -1, lock = -1;
 
 	if (check(opts, err) < 0)
-		return -1;
+		goto done;
+	b.began = b.now = fa_gate_clock();
+	b.estimates = fa_json_new_array();
 	b.root = fa_path_join(opts->source, "build");
 	b.dir = fa_path_join(b.root, "gate");
 	b.log = fa_path_join(opts->log_dir ? opts->log_dir : b.root, "build.log");
@@ -598,15 +551,20 @@ int fa_build_wheel(char **wheel_out, const struct fa_build_opts *opts, const str
 	    (lock = lock_source(&b, err)) < 0 || set_up_gate(&b, err) < 0)
 		goto done;
 	unlink(b.log); /* of an earlier try: its errors are not ours */
-	load_expected(&b);
-	if (write_job(&b, job, err) < 0 || run(&b, job, err) < 0)
+	fa_expect_load(&b.expect);
+	look_round(&b);
+	if (write_job(&b, job, err) < 0)
 		goto done;
-	fa_units_keep(&b.units, 0);
+	rc = run(&b, job, err);
+	if (rc == 0)
+		fa_units_keep(&b.units, 0);
+	keep_record(&b, rc == 0 ? record : NULL);
+	if (rc < 0)
+		goto done;
 	tell_progress(&b);
 	fa_objects_trim(b.objects, OBJECTS_MIB);
 	*wheel_out = b.wheel;
 	b.wheel = NULL;
-	rc = 0;
 done:
 	if (lock >= 0)
 		close(lock);

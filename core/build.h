@@ -7,6 +7,8 @@
 #include "event.h"
 #include "plan.h"
 
+struct fa_json;
+
 struct fa_build_opts {
 	const char *source; /* unpacked folder, fixed: objects stay in its build/ */
 	const char *python; /* interpreter of the target environment */
@@ -26,8 +28,9 @@ enum { FA_BUILD_DRAIN = 2 };
 /* One tiny CUDA unit and one tiny C++ unit, compiled, linked and loaded, seconds. FA_MACHINE with the cause by name. */
 int fa_build_preflight(const struct fa_build_opts *opts, const struct fa_sink *sink, int step, struct fa_err *err);
 
-/* wheel_out: the caller's path. FA_BUILD with the first real error line; FA_INTERRUPTED; FA_MACHINE (disk, memory). */
-int fa_build_wheel(char **wheel_out, const struct fa_build_opts *opts, const struct fa_sink *sink, int step,
-                   struct fa_err *err);
+/* wheel_out: the caller's path. record (NULL: not wanted): what build_record.h describes, the caller's; it lies in log_dir as build.json
+ * too, also when the build stopped. FA_BUILD with the first real error line; FA_INTERRUPTED; FA_MACHINE (disk, memory). */
+int fa_build_wheel(char **wheel_out, struct fa_json **record, const struct fa_build_opts *opts, const struct fa_sink *sink,
+                   int step, struct fa_err *err);
 
 #endif

@@ -17,7 +17,9 @@ enum { N_OUTCOMES = sizeof(outcome_words) / sizeof(*outcome_words) };
 
 struct fa_event fa_event_new(enum fa_event_kind kind)
 {
-	struct fa_event e = { .kind = kind, .step = -1, .done = -1, .total = -1, .number = -1, .peak_mib = -1, .seconds = -1 };
+	struct fa_event e = {
+		.kind = kind, .step = -1, .done = -1, .total = -1, .number = -1, .peak_mib = -1, .seconds = -1, .rest_s = -1
+	};
 
 	return e;
 }
@@ -95,6 +97,7 @@ struct fa_json *fa_event_to_json(const struct fa_event *e)
 		fa_json_set_number(j, "value", e->value);
 	set_text(j, "unit", e->unit);
 	set_number(j, "seconds", e->seconds);
+	set_number(j, "rest_s", e->rest_s);
 	set_number(j, "peak_mib", (double)e->peak_mib);
 	set_text(j, "text", e->text);
 	set_text(j, "next", e->next);
@@ -131,6 +134,7 @@ int fa_event_from_json(struct fa_event *out, const struct fa_json *j, struct fa_
 	out->number = (int64_t)fa_json_get_number(j, "number", -1);
 	out->peak_mib = (int64_t)fa_json_get_number(j, "peak_mib", -1);
 	out->seconds = fa_json_get_number(j, "seconds", -1);
+	out->rest_s = fa_json_get_number(j, "rest_s", -1);
 	out->value = fa_json_get_number(j, "value", 0);
 	get_text(out->unit, sizeof(out->unit), j, "unit");
 	get_text(out->id, sizeof(out->id), j, "id");

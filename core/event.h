@@ -27,6 +27,7 @@ struct fa_event {
 	int64_t number;
 	int64_t peak_mib; /* -1 unknown */
 	double seconds;   /* -1 unknown */
+	double rest_s;    /* PROGRESS of units: until those that run are done, nothing new starting; -1 unknown */
 	double value;
 	char unit[16]; /* of done, total, value */
 	char id[128];

@@ -4,14 +4,12 @@
 #include "file.h"
 #include "gate_table.h"
 #include "json.h"
-#include "memory.h"
 #include "objects.h"
 #include "tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +25,7 @@ enum {
 	TICK_MS = 250,
 	TRIES = 2, /* of a unit that the kernel killed */
 	USUAL_MIB = 4000,
-	USUAL_CXX_MIB = 1300,
-	LEAST_RESERVE_MIB = 1024
+	USUAL_CXX_MIB = 1300
 };
 
 static volatile sig_atomic_t stopped; /* the signal that asked us to end */
@@ -61,15 +58,6 @@ struct run { /* one try of a unit */
 static void on_signal(int sig)
 {
 	stopped = sig;
-}
-
-static int64_t number_of(const char *name, int64_t otherwise)
-{
-	const char *text = getenv(name);
-	char *end;
-	long long n = text ? strtoll(text, &end, 10) : 0;
-
-	return text && *text && !*end && n >= 0 ? (int64_t)n : otherwise;
 }
 
 static bool flag_is_up(const struct gate *g, const char *name)
@@ -124,55 +112,14 @@ static void tell(const struct gate *g, const char *what, const struct run *r, co
 	free(line);
 }
 
-/* What the group of a container leaves: "200000 100000" is two cores. */
-static int quota_of(const char *path)
-{
-	FILE *f = fopen(path, "re");
-	double quota = 0, period = 0;
-	int fields = f ? fscanf(f, "%lf %lf", &quota, &period) : 0;
-
-	if (f)
-		fclose(f);
-	return fields == 2 && quota > 0 && period > 0 ? (int)((quota + period - 1) / period) : 0;
-}
-
-int fa_gate_cores(void)
-{
-	cpu_set_t set;
-	int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
-	int quota = quota_of("/sys/fs/cgroup/cpu.max");
-
-	if (quota > 0 && quota < cores)
-		cores = quota;
-	return cores > 0 ? cores : 1;
-}
-
-/* ---- how much room there is: read again each time, memory can be plugged in and taken away */
-
+/* How much room there is: read again each time, memory can be plugged in and taken away. */
 static const struct fa_gate_room *look_round(void *ctx)
 {
 	struct gate *g = ctx;
-	int64_t cap = number_of("FAINSTALL_GATE_MEMORY_MIB", -1);
-	int64_t total = fa_memory_total_mib(NULL);
-	FILE *f = fopen("/proc/pressure/memory", "re");
-	char line[256];
+	int64_t used = 0;
 
-	if (cap >= 0) { /* said, not found: a machine may grow as it is used; what our own units take counts against it */
-		int64_t used = 0;
-
-		fa_gate_table_used(&g->table, &used);
-		g->room.available_mib = cap > used ? cap - used : 0;
-	} else {
-		g->room.available_mib = fa_memory_available_mib(NULL);
-	}
-	g->room.reserve_mib =
-	        number_of("FAINSTALL_GATE_RESERVE_MIB", total / 20 > LEAST_RESERVE_MIB ? total / 20 : LEAST_RESERVE_MIB);
-	g->room.cores = (int)number_of("FAINSTALL_GATE_CORES", fa_gate_cores());
-	g->room.pressure = 0;
-	while (f && fgets(line, sizeof(line), f))
-		sscanf(line, "full avg10=%lf", &g->room.pressure);
-	if (f)
-		fclose(f);
+	fa_gate_table_used(&g->table, &used);
+	fa_gate_room_read(&g->room, used, NULL);
 	return &g->room;
 }
 
@@ -238,7 +185,7 @@ static int take_slot(struct gate *g, struct fa_err *err)
 	if (fa_gate_table_open(&g->table, getenv("FAINSTALL_GATE_TABLE"), err) < 0 || fa_gate_table_join(&g->table, err) < 0)
 		return -1;
 	s = fa_gate_table_mine(&g->table);
-	s->jobs = (int)number_of("FAINSTALL_GATE_JOBS", 0);
+	s->jobs = (int)fa_gate_setting("FAINSTALL_GATE_JOBS", 0);
 	s->expect_s = g->expect_s;
 	s->priority = g->priority;
 	s->expect_mib = g->expect_mib;
@@ -299,7 +246,7 @@ static _Noreturn void become_compiler(const struct gate *g, char **argv, int out
 	dup2(out, 2);
 	if (out > 2)
 		close(out);
-	if (nice((int)number_of("FAINSTALL_GATE_NICE", 10)) == -1)
+	if (nice((int)fa_gate_setting("FAINSTALL_GATE_NICE", 10)) == -1)
 		errno = 0;
 	write_word("/proc/self/oom_score_adj", "500"); /* rather the compiler than the desktop */
 	if (g->temporary)

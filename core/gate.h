@@ -23,9 +23,6 @@
 
 int fa_gate_main(int argc, char **argv);
 
-/* Cores that this process may use: its affinity, and the quota of its container. */
-int fa_gate_cores(void);
-
 /* ---- the decision, pure */
 
 enum fa_gate_state { FA_GATE_FREE, FA_GATE_WAITING, FA_GATE_RUNNING };
@@ -49,19 +46,20 @@ struct fa_gate_room {
 	double pressure; /* share of the last 10 s in which everything stood still for memory, percent */
 };
 
+struct fa_memory_reader;
+
+/* The room there is now. used_mib: what units hold already; it counts against FAINSTALL_GATE_MEMORY_MIB, which is a limit for all of
+ * them together. reader NULL: this machine. Cores are those of this process's affinity and of its control groups' quota. */
+void fa_gate_room_read(struct fa_gate_room *out, int64_t used_mib, const struct fa_memory_reader *reader);
+
+/* A whole number, 0 or more, of the environment; `otherwise` when there is none. */
+int64_t fa_gate_setting(const char *name, int64_t otherwise);
+
 enum { FA_GATE_PATIENCE_S = 20, FA_GATE_PRESSURE = 10 };
 
 /* Which waiting unit starts now; -1 none. A unit that fits nowhere starts when nothing else runs and it has waited
  * FA_GATE_PATIENCE_S: waiting longer would not make the machine larger. */
 int fa_gate_choose(const struct fa_gate_unit *units, size_t n, const struct fa_gate_room *room);
-
-/* Gives the units priorities: longest first, then better. With a handful of units for each core the longest-first order wastes up
- * to a tenth; other orders are tried, always the same ones, and the best is kept. */
-void fa_gate_order(struct fa_gate_unit *units, size_t n, int cores);
-
-/* Seconds until all is done: units (FREE: done, not counted) placed longest first on `cores` under `memory_mib` (-1: no
- * limit); a RUNNING unit has waited_s behind it. The same rule as fa_gate_choose, on a clock of its own. */
-double fa_gate_simulate(const struct fa_gate_unit *units, size_t n, int cores, int64_t memory_mib);
 
 /* The first line of a compiler's output that says what is wrong, without its indent; NULL: none. Borrowed; len in *len. */
 const char *fa_gate_first_error(const char *text, size_t *len);

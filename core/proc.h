@@ -59,7 +59,4 @@ void fa_proc_adopt_orphans(void);
 /* SIGTERM, after grace_ms SIGKILL, to every descendant of pid (not pid itself) until none is left. */
 void fa_proc_kill_tree(pid_t pid, unsigned grace_ms);
 
-/* Memory that may be used now, MiB: least of MemAvailable and, for every ancestor cgroup (v1 and v2), limit - use. -1 unknown. */
-int64_t fa_proc_memory_available_mib(void);
-
 #endif

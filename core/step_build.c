@@ -95,7 +95,7 @@ int fa_step_preflight(struct fa_run *run, const struct fa_json *args, struct fa_
 }
 
 /* What is worth knowing of a wheel years later. */
-static struct fa_json *build_record(const struct fa_run *run, const char *wheel)
+static struct fa_json *wheel_record(const struct fa_run *run, const char *wheel, const struct fa_json *build)
 {
 	struct fa_json *j = fa_json_new_object(), *lock = fa_json_new_object();
 
@@ -110,10 +110,12 @@ static struct fa_json *build_record(const struct fa_run *run, const char *wheel)
 	fa_json_set(j, "lock", lock);
 	fa_json_set_number(j, "seconds", run->build_seconds);
 	fa_json_set_number(j, "peak_mib", (double)run->child.peak_mib);
+	if (build)
+		fa_json_set(j, "build", fa_json_copy(build));
 	return j;
 }
 
-static int keep_wheel(struct fa_run *run, const char *wheel, struct fa_err *err)
+static int keep_wheel(struct fa_run *run, const char *wheel, const struct fa_json *build, struct fa_err *err)
 {
 	struct fa_json *record;
 	char *kept = NULL;
@@ -121,7 +123,7 @@ static int keep_wheel(struct fa_run *run, const char *wheel, struct fa_err *err)
 
 	if (rc < 0)
 		return -1;
-	record = build_record(run, wheel);
+	record = wheel_record(run, wheel, build);
 	rc = fa_wheelhouse_add(&kept, wheel, run->wheel_sha256, record, err);
 	fa_json_free(record);
 	if (rc == 0) {
@@ -143,6 +145,7 @@ static double now(void)
 int fa_step_build(struct fa_run *run, const struct fa_json *args, struct fa_err *err)
 {
 	struct builder b;
+	struct fa_json *record = NULL;
 	char *wheel = NULL;
 	double begun = now();
 	int rc = -1;
@@ -151,14 +154,15 @@ int fa_step_build(struct fa_run *run, const struct fa_json *args, struct fa_err 
 	if (need_source(run, err) < 0)
 		return -1;
 	builder_init(&b, run);
-	if (builder_folders(&b, err) < 0 || fa_build_wheel(&wheel, &b.opts, run->sink, run->step, err) < 0)
+	if (builder_folders(&b, err) < 0 || fa_build_wheel(&wheel, &record, &b.opts, run->sink, run->step, err) < 0)
 		goto done;
 	run->build_seconds = now() - begun;
-	rc = keep_wheel(run, wheel, err);
+	rc = keep_wheel(run, wheel, record, err);
 	if (rc == 0)
 		fa_run_say(run, "%s, sha256 %.12s…", fa_path_base(run->wheel), run->wheel_sha256);
 done:
 	fa_file_remove_tree(b.wheel_dir, NULL); /* objects lie elsewhere */
+	fa_json_free(record);
 	free(wheel);
 	builder_release(&b);
 	return rc;

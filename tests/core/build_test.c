@@ -5,6 +5,7 @@
 #include "buf.h"
 #include "file.h"
 #include "gate.h"
+#include "json.h"
 #include "proc.h"
 
 #include <setjmp.h>
@@ -108,7 +109,7 @@ static int build(char **wheel, const char *python, struct fa_err *err)
 
 	script("python", text);
 	fa_strv_push(&plan.archs, "90");
-	rc = fa_build_wheel(wheel, &opts, &sink, 3, err);
+	rc = fa_build_wheel(wheel, NULL, &opts, &sink, 3, err);
 	fa_strv_release(&plan.archs);
 	free(text);
 	free(source);
@@ -140,6 +141,34 @@ static void units_are_told_and_the_wheel_comes_out(void **state)
 	assert_true(was_told("unit_end two ok"));
 	assert_true(was_told("progress"));
 	free(wheel);
+}
+
+static void the_record_names_each_unit(void **state)
+{
+	struct fa_err err = FA_ERR_INIT;
+	struct fa_json *j = NULL;
+	char *wheel = NULL, *path = path_of("source/build/build.json");
+	const struct fa_json *units, *one;
+
+	(void)state;
+	assert_int_equal(
+	        build(&wheel,
+	              "echo 'fainstall {\"units\": [\"one\", \"old\"], \"profile\": \"bf16\"}'\necho '[1/2] x'\ncc one\n"
+	              "echo 'fainstall {\"wheel\": \"/w/x.whl\"}'",
+	              &err),
+	        0);
+	assert_int_equal(fa_json_read_file(&j, path, &err), 0);
+	assert_string_equal(fa_json_get_string(j, "schema"), "fainstall.build/1");
+	assert_string_equal(fa_json_get_string(j, "profile"), "bf16");
+	units = fa_json_get(j, "units");
+	assert_int_equal(fa_json_len(units), 2);
+	one = fa_json_at(units, 0);
+	assert_string_equal(fa_json_get_string(one, "unit"), "one");
+	assert_true(fa_json_get_number(one, "begin", -1) >= 0);
+	assert_true(fa_json_get_bool(fa_json_at(units, 1), "kept"));
+	fa_json_free(j);
+	free(wheel);
+	free(path);
 }
 
 static void the_first_error_of_the_unit_that_failed_is_said(void **state)
@@ -292,6 +321,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(units_are_told_and_the_wheel_comes_out, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_record_names_each_unit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_first_error_of_the_unit_that_failed_is_said, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_full_disk_in_the_middle_is_said_and_something_to_change, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_refusal_is_passed_on, set_up, tear_down),

@@ -39,13 +39,14 @@ int fa_build_preflight(const struct fa_build_opts *o, const struct fa_sink *s, i
 	return 0;
 }
 
-int fa_build_wheel(char **out, const struct fa_build_opts *o, const struct fa_sink *s, int step, struct fa_err *err)
+int fa_build_wheel(char **out, struct fa_json **record, const struct fa_build_opts *o, const struct fa_sink *s, int step,
+                   struct fa_err *err)
 {
 	char *from = fa_path_join(data, wheel_name), *setup = fa_path_join(o->source, "setup.py");
 	struct fa_buf b = FA_BUF_INIT, edited = FA_BUF_INIT;
 	int rc = -1;
 
-	(void)s, (void)step;
+	(void)s, (void)step, (void)record;
 	n_built++;
 	assert_non_null(o->tools);
 	assert_int_equal(fa_file_read(&edited, setup, 1000, NULL), 0);

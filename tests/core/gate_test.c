@@ -5,7 +5,6 @@
 #include "buf.h"
 #include "file.h"
 #include "gate_table.h"
-#include "units.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -134,145 +133,6 @@ static void unknown_memory_does_not_count(void **state)
 	(void)state;
 	room.available_mib = -1;
 	assert_int_equal(fa_gate_choose(u, 2, &room), 1);
-}
-
-/* ---- the schedule of a real full build: 72 units as measured */
-
-static size_t read_full_build(struct fa_gate_unit *u, size_t max)
-{
-	FILE *f = fopen("tests/data/gate/full_build.txt", "r");
-	char name[128];
-	double seconds;
-	long mib;
-	size_t n = 0;
-
-	assert_non_null(f);
-	while (n < max && fscanf(f, "%127s %lf %ld", name, &seconds, &mib) == 3)
-		u[n++] = waiting(seconds, mib);
-	fclose(f);
-	return n;
-}
-
-/* The best that any order can reach: the work shared evenly, its memory-seconds shared evenly, or the longest unit. */
-static double bound(const struct fa_gate_unit *u, size_t n, int cores, double memory)
-{
-	double work = 0, area = 0, longest = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		work += u[i].expect_s;
-		area += u[i].expect_s * (double)u[i].expect_mib;
-		if (u[i].expect_s > longest)
-			longest = u[i].expect_s;
-	}
-	work /= cores;
-	area = memory > 0 ? area / memory : 0;
-	return work > area ? (work > longest ? work : longest) : (area > longest ? area : longest);
-}
-
-static void the_schedule_is_within_5_percent_of_the_best(void **state)
-{
-	static const int cores[] = { 1, 2, 4, 8, 16, 32, 64, 128 };
-	struct fa_gate_unit u[100];
-	size_t n = read_full_build(u, 100);
-
-	(void)state;
-	assert_int_equal(n, 72);
-	for (size_t i = 0; i < sizeof(cores) / sizeof(*cores); i++) {
-		double best = bound(u, n, cores[i], 0), got;
-
-		fa_gate_order(u, n, cores[i]);
-		got = fa_gate_simulate(u, n, cores[i], -1);
-
-		if (got > 1.05 * best)
-			fail_msg("%d cores: %.0f s, best possible %.0f s", cores[i], got, best);
-	}
-}
-
-/* ---- estimates */
-
-static double estimate_error(double speed, double noise, double part)
-{
-	struct fa_strv names = FA_STRV_INIT;
-	struct fa_units units = { 0 };
-	struct fa_gate_unit u[100];
-	double ends[100], now = 0, total, worst = 0, left;
-	size_t n = read_full_build(u, 100), done = 0;
-	unsigned seed = 7;
-	const int cores = 16;
-
-	for (size_t i = 0; i < n; i++)
-		fa_strv_pushf(&names, "u%zu", i);
-	fa_units_set(&units, &names, NULL, NULL);
-	for (size_t i = 0; i < n; i++) {
-		units.v[i].expect_s = u[i].expect_s;
-		u[i].expect_s *= speed * (1 + noise * ((double)(rand_r(&seed) % 2001) / 1000 - 1));
-	}
-	total = fa_gate_simulate(u, n, cores, -1); /* nearly: the order is that of the real times */
-	while (done < n) {
-		struct fa_gate_room room = roomy;
-		int i, first = -1;
-
-		room.available_mib = -1;
-		room.cores = cores;
-		for (size_t k = 0; k < n; k++) /* the gate orders by what it expects */
-			u[k].waited_s = 0;
-		while ((i = fa_gate_choose(u, n, &room)) >= 0) {
-			u[i].state = FA_GATE_RUNNING;
-			ends[i] = now + u[i].expect_s;
-			fa_units_begin(&units, names.v[i], now);
-		}
-		for (size_t k = 0; k < n; k++)
-			if (u[k].state == FA_GATE_RUNNING && (first < 0 || ends[k] < ends[first]))
-				first = (int)k;
-		now = ends[first];
-		u[first].state = FA_GATE_FREE;
-		fa_units_end(&units, names.v[first], u[first].expect_s);
-		done++;
-		left = fa_units_left(&units, now, cores, -1);
-		if (now > part * total && now < 0.95 * total) {
-			double off = (now + left - total) / total;
-
-			worst = off < 0 ? (-off > worst ? -off : worst) : (off > worst ? off : worst);
-		}
-	}
-	fa_units_release(&units);
-	fa_strv_release(&names);
-	return worst;
-}
-
-static void from_a_third_on_the_estimate_is_within_15_percent(void **state)
-{
-	static const double speeds[] = { 0.25, 0.5, 1, 1.4, 3 };
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(speeds) / sizeof(*speeds); i++) {
-		double worst = estimate_error(speeds[i], 0.15, 1.0 / 3);
-
-		if (worst > 0.15)
-			fail_msg("at %.2f times the expected speed: %.0f %% off", speeds[i], 100 * worst);
-	}
-}
-
-static void parts_of_a_unit_share_its_time(void **state)
-{
-	struct fa_strv names = FA_STRV_INIT;
-	struct fa_units units = { 0 };
-	struct fa_buf text = FA_BUF_INIT;
-
-	(void)state;
-	fa_strv_push(&names, "flash_api");
-	fa_strv_push(&names, "other");
-	fa_units_set(&units, &names, NULL, NULL);
-	fa_units_print(&units, 1, &text);
-	assert_string_equal(fa_buf_str(&text), "flash_api 60.0 1300 60.000000\nother 100.0 4000 100.000000\n");
-	assert_true(fa_units_left(&units, 0, 2, -1) < 0);
-	fa_units_begin(&units, "other", 0);
-	assert_true(fa_units_left(&units, 50, 2, -1) > 45);
-	fa_units_keep(&units, 0);
-	assert_int_equal(fa_units_done(&units), 1);
-	fa_units_release(&units);
-	fa_strv_release(&names);
-	fa_buf_release(&text);
 }
 
 /* ---- what compilers say */
@@ -664,9 +524,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(each_build_keeps_its_own_number_of_jobs),
 		cmocka_unit_test(pressure_holds_new_units_back),
 		cmocka_unit_test(unknown_memory_does_not_count),
-		cmocka_unit_test(the_schedule_is_within_5_percent_of_the_best),
-		cmocka_unit_test(from_a_third_on_the_estimate_is_within_15_percent),
-		cmocka_unit_test(parts_of_a_unit_share_its_time),
 		cmocka_unit_test(the_first_real_error_is_found),
 		cmocka_unit_test_setup_teardown(no_more_units_run_than_there_are_cores, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(memory_limits_them_too, set_up, tear_down),

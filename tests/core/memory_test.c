@@ -1,6 +1,6 @@
 #include "buf.h"
+#include "gate.h"
 #include "memory.h"
-#include "proc.h"
 #include "strv.h"
 
 #include <setjmp.h>
@@ -28,7 +28,7 @@ static void assert_memory(const char *const *entries, int64_t available, int64_t
 {
 	struct fa_memory_reader r = { .read = read_entry, .ctx = (void *)(uintptr_t)entries };
 
-	assert_int_equal(fa_memory_available_mib(&r), available);
+	assert_int_equal(fa_memory_available_mib(&r, NULL), available);
 	assert_int_equal(fa_memory_total_mib(&r), total);
 }
 
@@ -104,11 +104,70 @@ static void no_limit_of_version_1_is_none(void **state)
 	assert_memory(damaged, -1, -1);
 }
 
+/* A quota may be any ancestor's, as the memory's; half a core counts as one. */
+static void cores_are_those_of_the_tightest_quota(void **state)
+{
+	static const char *const v2[] = { "/proc/self/cgroup=0::/a/b\n",
+		                          "/proc/self/mountinfo=30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n",
+		                          "/sys/fs/cgroup/a/b/cpu.max=max 100000\n",
+		                          "/sys/fs/cgroup/a/cpu.max=250000 100000\n",
+		                          "/sys/fs/cgroup/cpu.max=800000 100000\n",
+		                          NULL };
+	static const char *const v1[] = {
+		"/proc/self/cgroup=4:memory:/docker/x\n3:cpu,cpuacct:/docker/x\n",
+		"/proc/self/mountinfo=31 23 0:27 /docker/x /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n"
+		"32 23 0:28 /docker/x /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n",
+		"/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us=50000\n", "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us=100000\n",
+		NULL
+	};
+	static const char *const unlimited[] = {
+		"/proc/self/cgroup=3:cpu:/\n",
+		"/proc/self/mountinfo=32 23 0:28 / /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu\n",
+		"/sys/fs/cgroup/cpu/cpu.cfs_quota_us=-1\n", "/sys/fs/cgroup/cpu/cpu.cfs_period_us=100000\n", NULL
+	};
+	char *origin = NULL;
+
+	(void)state;
+	assert_int_equal(fa_memory_cores(&(struct fa_memory_reader){ read_entry, (void *)(uintptr_t)v2 }, &origin), 3);
+	assert_string_equal(origin, "/sys/fs/cgroup/a");
+	free(origin);
+	assert_int_equal(fa_memory_cores(&(struct fa_memory_reader){ read_entry, (void *)(uintptr_t)v1 }, NULL), 1);
+	assert_int_equal(fa_memory_cores(&(struct fa_memory_reader){ read_entry, (void *)(uintptr_t)unlimited }, &origin), -1);
+	assert_null(origin);
+}
+
+/* What the gate sees of it, read anew each time. */
+static void memory_that_is_plugged_in_counts_at_once(void **state)
+{
+	static const char *const small[] = { "/proc/meminfo=MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\n",
+		                             "/proc/pressure/memory=some avg10=9.00 avg60=0.00 avg300=0.00 total=1\n"
+		                             "full avg10=12.50 avg60=0.00 avg300=0.00 total=1\n",
+		                             NULL };
+	static const char *const large[] = { "/proc/meminfo=MemTotal: 67108864 kB\nMemAvailable: 62914560 kB\n", NULL };
+	struct fa_gate_room room;
+
+	(void)state;
+	unsetenv("FAINSTALL_GATE_MEMORY_MIB");
+	unsetenv("FAINSTALL_GATE_RESERVE_MIB");
+	fa_gate_room_read(&room, 0, &(struct fa_memory_reader){ read_entry, (void *)(uintptr_t)small });
+	assert_int_equal(room.available_mib, 4096);
+	assert_int_equal(room.reserve_mib, 1024);
+	assert_float_equal(room.pressure, 12.5, 0.001);
+	fa_gate_room_read(&room, 0, &(struct fa_memory_reader){ read_entry, (void *)(uintptr_t)large });
+	assert_int_equal(room.available_mib, 61440);
+	assert_int_equal(room.reserve_mib, 3276);
+	assert_float_equal(room.pressure, 0, 0.001);
+	setenv("FAINSTALL_GATE_MEMORY_MIB", "10000", 1); /* what units hold already counts against a limit that was said */
+	fa_gate_room_read(&room, 4000, NULL);
+	assert_int_equal(room.available_mib, 6000);
+	unsetenv("FAINSTALL_GATE_MEMORY_MIB");
+}
+
 static void this_machine_has_some(void **state)
 {
 	(void)state;
-	assert_true(fa_proc_memory_available_mib() > 0);
-	assert_true(fa_memory_total_mib(NULL) >= fa_memory_available_mib(NULL));
+	assert_true(fa_memory_available_mib(NULL, NULL) > 0);
+	assert_true(fa_memory_total_mib(NULL) >= fa_memory_available_mib(NULL, NULL));
 }
 
 int main(void)
@@ -118,6 +177,8 @@ int main(void)
 		cmocka_unit_test(every_ancestor_of_version_2_counts),
 		cmocka_unit_test(a_container_sees_its_own_top),
 		cmocka_unit_test(no_limit_of_version_1_is_none),
+		cmocka_unit_test(cores_are_those_of_the_tightest_quota),
+		cmocka_unit_test(memory_that_is_plugged_in_counts_at_once),
 		cmocka_unit_test(this_machine_has_some),
 	};
 

@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 	opts.log_dir = log;
 	rc = fa_build_preflight(&opts, &sink, 0, &err);
 	if (rc == 0)
-		rc = fa_build_wheel(&wheel, &opts, &sink, 1, &err);
+		rc = fa_build_wheel(&wheel, NULL, &opts, &sink, 1, &err);
 	if (rc < 0)
 		fprintf(stderr, "%s\n%s\n", err.text, err.next);
 	else
