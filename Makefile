@@ -170,6 +170,10 @@ check-docs: all
 docs: all
 	@scripts/docs.sh
 
+# fainstall beside its peers: these come from the package index. WRITE=1 writes docs/peers.md.
+peers: all
+	@tests/peers/table $(if $(WRITE),--write docs/peers.md)
+
 # The tables that come from a folder of facts (tools/carry.py); CHECK=1 only compares.
 DATA ?= ../shared/data
 carry:
@@ -216,6 +220,7 @@ help:
 	@echo "make fuzz-bundle  the target of diagnose as an archive for a machine with many cores"
 	@echo "make proof      the proofs of tests/proof"
 	@echo "make kernels    CUDA programs of verify, where nvcc is"
+	@echo "make peers      the table of docs/peers.md: other tools on the same cases (they come from the package index)"
 	@echo "make bench      times of the commands"
 	@echo "make install    into DESTDIR and PREFIX (/usr/local)"
 	@echo "make portable   build/portable: a folder that runs on another Linux without our libraries"
@@ -224,6 +229,6 @@ clean:
 	rm -rf build fainstall fainstall-worker
 
 .PHONY: all run test tests e2e proof bench fuzz fuzz-bundle fuzz-programs check check-layers check-names check-shell check-headers \
-	check-docs docs carry check-format format check-tidy kernels install portable portable-programs help clean FORCE
+	check-docs docs carry peers check-format format check-tidy kernels install portable portable-programs help clean FORCE
 
 -include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
