@@ -76,6 +76,13 @@ static void add_status(struct fa_buf *out)
 #undef STATUS
 }
 
+static void add_signals(struct fa_buf *out)
+{
+	fa_buf_adds(out, "\nWhile it works:\n");
+	row(out, "Ctrl-C", "stop at once");
+	row(out, "Ctrl-\\", "start nothing new, let the units that compile finish (SIGQUIT)");
+}
+
 void cli_help(struct fa_buf *out, enum cli_command c)
 {
 	const struct cli_command_row *r = cli_command_row(c);
@@ -100,5 +107,7 @@ void cli_help(struct fa_buf *out, enum cli_command c)
 	} else {
 		fa_buf_addf(out, "\n  Not in this version (%s) yet.\n", FA_VERSION);
 	}
+	if (c == CLI_RUN || c == CLI_INSTALL)
+		add_signals(out);
 	add_status(out);
 }

@@ -7,20 +7,37 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t stopped;
+static volatile sig_atomic_t stopped, drained;
 
 static void stop(int signal)
 {
 	stopped = signal;
 }
 
+static void drain(int signal)
+{
+	drained = signal;
+}
+
+/* As make, ninja and cargo: Ctrl-C stops at once. Ctrl-\ lets what compiles finish first. */
 static void watch_signals(void)
 {
-	struct sigaction a = { .sa_handler = stop };
+	struct sigaction a = { .sa_handler = stop }, q = { .sa_handler = drain };
 
 	sigaction(SIGINT, &a, NULL);
 	sigaction(SIGTERM, &a, NULL);
 	sigaction(SIGHUP, &a, NULL);
+	sigaction(SIGQUIT, &q, NULL);
+}
+
+/* Once for each job: while units compile there is something to lose. */
+static void tell_how_to_stop(const struct cli_front *f, const struct fa_event *e, bool *told)
+{
+	if (*told || e->kind != FA_EVENT_UNIT_BEGIN || !f->terminal || f->quiet)
+		return;
+	*told = true;
+	fputs("        Ctrl-C stops at once; Ctrl-\\ lets the units that compile finish first. What is finished is kept.\n",
+	      stderr);
 }
 
 static void cancel(struct fa_job *job, const struct cli_front *f, bool *cancelled)
@@ -37,7 +54,7 @@ int cli_run_job(struct cli_front *f, const struct fa_job_opts *opts, int *status
 {
 	struct fa_job *job = NULL;
 	struct fa_event e;
-	bool cancelled = false;
+	bool cancelled = false, draining = false, told = false;
 	int got;
 
 	watch_signals();
@@ -48,6 +65,7 @@ int cli_run_job(struct cli_front *f, const struct fa_job_opts *opts, int *status
 		struct pollfd p = { .fd = fa_job_fd(job), .events = POLLIN };
 
 		if (got) {
+			tell_how_to_stop(f, &e, &told);
 			f->show(f, &e);
 			if (e.kind == FA_EVENT_DONE)
 				*status = (int)e.code;
@@ -57,6 +75,9 @@ int cli_run_job(struct cli_front *f, const struct fa_job_opts *opts, int *status
 			stopped = SIGTERM;
 		if (stopped)
 			cancel(job, f, &cancelled);
+		if (drained && !draining)
+			fa_job_drain(job);
+		draining = drained;
 	}
 	fa_job_free(job);
 	return 0;

@@ -39,6 +39,7 @@ struct build {
 	double began, now, told;
 	int64_t held_mib; /* by all processes of the build */
 	int cancel;       /* what fa_proc watches */
+	bool draining;
 	bool kept_told;
 	char *wheel;
 	char *failed_unit, *failed_text; /* the first unit that stopped, and why */
@@ -103,9 +104,12 @@ static void tell_progress(struct build *b)
 	e.number = (int64_t)fa_units_running(&b->units);
 	e.seconds = fa_units_left(&b->units, b->now);
 	e.rest_s = fa_units_rest(&b->units, b->now);
+	if (b->draining)
+		e.seconds = e.rest_s;
 	snprintf(e.unit, sizeof(e.unit), "units");
 	b->told = b->now;
-	fa_build_record_estimate(b->estimates, b->now - b->began, e.seconds);
+	if (!b->draining)
+		fa_build_record_estimate(b->estimates, b->now - b->began, e.seconds);
 	fa_emit(b->sink, &e);
 }
 
@@ -249,10 +253,15 @@ static void on_tick(void *ctx, double seconds, int64_t tree_mib)
 		tell_progress(b);
 	if (!b->opts->cancel || !*b->opts->cancel)
 		return;
-	if (*b->opts->cancel == FA_BUILD_DRAIN)
-		raise_flag(b, "drain");
-	else
+	if (*b->opts->cancel != FA_BUILD_DRAIN) {
 		b->cancel = 1;
+	} else if (!b->draining) {
+		b->draining = true;
+		raise_flag(b, "drain");
+		fa_emit_text(b->sink, FA_EVENT_NOTE, "draining", "nothing new starts; %zu units still run",
+		             fa_units_running(&b->units));
+		tell_progress(b);
+	}
 }
 
 /* ---- what build.py and the build system say */

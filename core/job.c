@@ -391,6 +391,14 @@ void fa_job_cancel(struct fa_job *j)
 	timerfd_settime(j->timer, 0, &limit, NULL);
 }
 
+void fa_job_drain(struct fa_job *j)
+{
+	static const char word[] = FA_JOB_DRAIN "\n";
+
+	if (!j->cancelled && !j->ended && j->to >= 0)
+		send(j->to, word, sizeof(word) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 void fa_job_free(struct fa_job *j)
 {
 	if (!j)

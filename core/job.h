@@ -36,6 +36,9 @@ int fa_job_next(struct fa_job *j, struct fa_event *event);
 
 /* Stop the whole process tree; DONE with FA_INTERRUPTED follows within 2 s. */
 void fa_job_cancel(struct fa_job *j);
+/* Units that compile finish, nothing new starts; DONE with FA_INTERRUPTED follows. Outside of a build the same as cancel. A cancel after
+ * it stops at once. */
+void fa_job_drain(struct fa_job *j);
 void fa_job_free(struct fa_job *j); /* kills what is left */
 
 /* The other side: main() of fainstall-worker hands over; reads the job from stdin, writes events to stdout. */

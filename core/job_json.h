@@ -19,4 +19,7 @@ struct fa_json *fa_job_to_json(const struct fa_job_opts *opts);
 int fa_job_from_json(struct fa_job_read *out, const struct fa_json *j, struct fa_err *err);
 void fa_job_read_release(struct fa_job_read *j);
 
+/* What the front end may write after the job: a line of this word. */
+#define FA_JOB_DRAIN "drain"
+
 #endif

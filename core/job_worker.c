@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include "buf.h"
+#include "build.h"
 #include "child.h"
 #include "diagnose.h"
 #include "environment.h"
@@ -200,18 +201,31 @@ static void catch_signals(void)
 	sigaction(SIGPIPE, &a, NULL);
 }
 
-/* Waits for the end of stdin or a signal, then gives the work a while to stop by itself. What still hangs then (a library
+/* What the front end says after the job: its end means stop, the word to drain that nothing new is to start. */
+static void listen(void)
+{
+	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
+	char said[64];
+	ssize_t n;
+
+	if (poll(&p, 1, WATCH_MS) <= 0)
+		return;
+	n = read(STDIN_FILENO, said, sizeof(said));
+	if (n <= 0)
+		cancel_flag = 1;
+	else if (!cancel_flag && memmem(said, (size_t)n, FA_JOB_DRAIN, strlen(FA_JOB_DRAIN)))
+		cancel_flag = FA_BUILD_DRAIN;
+}
+
+/* Waits for the word or a signal to stop, then gives the work a while to stop by itself. What still hangs then (a library
  * without time-outs) is ended with everything below it. */
 static void *watch(void *arg)
 {
-	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
-	char byte;
 	int waited = 0;
 
 	(void)arg;
-	while (!cancel_flag)
-		if (poll(&p, 1, WATCH_MS) > 0 && read(STDIN_FILENO, &byte, 1) <= 0)
-			cancel_flag = 1;
+	while (!cancel_flag || cancel_flag == FA_BUILD_DRAIN)
+		listen();
 	for (; waited < (tidying ? TIDY_MS : PATIENCE_MS); waited += WATCH_MS)
 		poll(NULL, 0, WATCH_MS);
 	fa_proc_kill_tree(getpid(), 0);

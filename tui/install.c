@@ -21,6 +21,10 @@ static void headline(struct tui_grid *g, const struct tui_model *m)
 	const char *title = step_title(m, w->step);
 	if (w->stopping)
 		snprintf(text, sizeof text, "Stopping what runs. What is finished is kept.");
+	else if (w->draining)
+		snprintf(text, sizeof text, "Nothing new starts; %zu %s still run%s%s%s.", w->n_units,
+		         w->n_units == 1 ? "unit" : "units", w->n_units == 1 ? "s" : "", w->rest_s > 0 ? ", about " : "",
+		         w->rest_s > 0 ? tui_duration(left, w->rest_s) : "");
 	else if (!title)
 		snprintf(text, sizeof text, w->verifying ? "Verifying what was installed." : "Starting.");
 	else if (w->left_s > 0)

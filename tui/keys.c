@@ -149,7 +149,11 @@ void tui_draw_footer(struct tui_grid *g, const struct tui_model *m)
 	int row = g->rows - 1, col = 1;
 	tui_paint(g, row, 0, g->cols, TUI_BAR);
 	if (m->overlay == TUI_QUESTION_OVERLAY) {
-		put_key(g, row, put_key(g, row, col, "y", "Yes") + 3, "n", "No (also Enter, Esc)");
+		bool drains = tui_may_drain(m);
+		col = put_key(g, row, col, "y", drains ? "Stop now" : "Yes") + 3;
+		if (drains)
+			col = put_key(g, row, col, "f", "Finish what compiles") + 3;
+		put_key(g, row, col, "n", drains ? "Go on (also Enter, Esc)" : "No (also Enter, Esc)");
 		return;
 	}
 	if (m->overlay == TUI_ENTRY_OVERLAY) {

@@ -208,7 +208,7 @@ void tui_model_tick(struct tui_model *m, int64_t now_ms)
 static void work_over(struct tui_model *m)
 {
 	const struct tui_work *w = &m->work;
-	bool quitting = m->question == TUI_ASK_QUIT && w->stopping;
+	bool quitting = m->question == TUI_ASK_QUIT && (w->stopping || w->draining);
 	m->exit = (int)w->code;
 	m->hint[0] = '\0';
 	if (m->overlay == TUI_QUESTION_OVERLAY)
@@ -373,10 +373,27 @@ static void answer(struct tui_model *m, bool yes)
 	}
 }
 
+bool tui_may_drain(const struct tui_model *m)
+{
+	return (m->question == TUI_ASK_STOP || m->question == TUI_ASK_QUIT) && m->work.running && m->work.n_units &&
+	       !m->work.draining;
+}
+
+static void drain(struct tui_model *m)
+{
+	m->overlay = TUI_NO_OVERLAY;
+	m->hint[0] = '\0';
+	m->exit = FA_INTERRUPTED;
+	m->work.draining = true;
+	m->want |= TUI_WANT_DRAIN;
+}
+
 static void question_key(struct tui_model *m, uint32_t key)
 {
 	if (key == 'y' || key == 'Y')
 		answer(m, true);
+	else if ((key == 'f' || key == 'F') && tui_may_drain(m))
+		drain(m);
 	else if (key == 'n' || key == 'N' || key == '\r' || key == '\n' || key == 27 || key == 'q')
 		answer(m, false);
 }
@@ -409,14 +426,30 @@ static void entry_key(struct tui_model *m, uint32_t key)
 	}
 }
 
+/* Units that compile are lost when they are stopped: where there are some, there is a third answer. */
+static void ask_to_stop(struct tui_model *m, bool leave)
+{
+	const struct tui_work *w = &m->work;
+	enum tui_question q = leave ? TUI_ASK_QUIT : TUI_ASK_STOP;
+	const char *and_leave = leave ? " and leave" : "";
+	char time[32] = "";
+	if (!w->n_units || w->draining) {
+		tui_ask(m, q, "Stop the work%s? What is finished is kept and not done again. y/N", and_leave);
+		return;
+	}
+	if (w->rest_s > 0)
+		tui_duration(time, w->rest_s);
+	tui_ask(m, q, "Stop the work%s? The %zu %s that compile%s can finish first%s%s%s. What is finished is kept.", and_leave,
+	        w->n_units, w->n_units == 1 ? "unit" : "units", w->n_units == 1 ? "s" : "", time[0] ? ", about " : "", time,
+	        "");
+}
+
 static void quit(struct tui_model *m, enum tui_action action)
 {
 	if (m->work.stopping && m->work.running)
 		tui_say(m, "Stopping what runs ...");
-	else if (m->work.running && action == TUI_ACT_CANCEL)
-		tui_ask(m, TUI_ASK_STOP, "Stop the work? What is finished is kept and not done again. y/N");
 	else if (m->work.running)
-		tui_ask(m, TUI_ASK_QUIT, "Stop the work and leave? What is finished is kept and not done again. y/N");
+		ask_to_stop(m, action == TUI_ACT_QUIT);
 	else if (action == TUI_ACT_CANCEL)
 		tui_ask(m, TUI_ASK_QUIT,
 		        m->work.started ? "Leave fainstall? y/N" : "Leave fainstall? Nothing was changed. y/N");
@@ -434,7 +467,8 @@ static void show_log_line(struct tui_model *m, long line)
 
 void tui_open_log(struct tui_model *m)
 {
-	long line = m->work.running || m->work.code == FA_OK || m->work.code == FA_INTERRUPTED ? -1 : tui_work_evidence(&m->work);
+	long line =
+	        m->work.running || m->work.code == FA_OK || m->work.code == FA_INTERRUPTED ? -1 : tui_work_evidence(&m->work);
 	m->overlay = TUI_LOG_OVERLAY;
 	m->overlay_top = 0;
 	m->log_mark = -1;

@@ -31,7 +31,7 @@ enum tui_overlay {
 	TUI_NO_OVERLAY,
 	TUI_HELP_OVERLAY,
 	TUI_LOG_OVERLAY,
-	TUI_QUESTION_OVERLAY, /* in the hint row: y or n */
+	TUI_QUESTION_OVERLAY, /* in the hint row: y or n; f where tui_may_drain */
 	TUI_ENTRY_OVERLAY,    /* in the hint row: a line of text */
 };
 
@@ -86,6 +86,7 @@ enum tui_want {
 	TUI_WANT_FACTS = 2,     /* detect again for model.wish's environment; then tui_model_set_facts */
 	TUI_WANT_START = 4,     /* start the job */
 	TUI_WANT_STOP = 8,      /* fa_job_cancel */
+	TUI_WANT_DRAIN = 512,   /* fa_job_drain */
 	TUI_WANT_QUIT = 16,     /* leave with model.exit */
 	TUI_WANT_PLAIN = 32,    /* leave the full screen, go on in plain lines */
 	TUI_WANT_REDRAW = 64,   /* every cell anew */
@@ -150,6 +151,7 @@ void tui_model_event(struct tui_model *m, const struct fa_event *e);
 void tui_model_tick(struct tui_model *m, int64_t now_ms);
 
 /* For screens. */
+bool tui_may_drain(const struct tui_model *m); /* the question is about stopping, and units compile */
 bool tui_model_small(const struct tui_model *m);
 bool tui_open(const struct tui_model *m, const char *name);
 void tui_set_open(struct tui_model *m, const char *name, bool open);

@@ -219,6 +219,8 @@ static bool carry_out(struct wizard *w)
 		start_job(w);
 	if ((want & TUI_WANT_STOP) && w->job)
 		fa_job_cancel(w->job);
+	if ((want & TUI_WANT_DRAIN) && w->job)
+		fa_job_drain(w->job);
 	if (want & TUI_WANT_SUSPEND)
 		tui_term_suspend();
 	if (want & TUI_WANT_COPY)

@@ -7,7 +7,9 @@
 
 void tui_work_init(struct tui_work *w)
 {
-	*w = (struct tui_work){ .step = -1, .done = -1, .total = -1, .left_s = -1, .units_total = -1, .peak_mib = -1 };
+	*w = (struct tui_work){
+		.step = -1, .done = -1, .total = -1, .left_s = -1, .rest_s = -1, .units_total = -1, .peak_mib = -1
+	};
 }
 
 void tui_work_release(struct tui_work *w)
@@ -123,7 +125,7 @@ static void step_begin(struct tui_work *w, const struct fa_event *e, int64_t now
 	forget_units(w);
 	w->step = s ? e->step : w->step;
 	w->done = w->total = -1;
-	w->left_s = -1;
+	w->left_s = w->rest_s = -1;
 	w->rate = 0;
 	w->unit[0] = '\0';
 	if (s) {
@@ -166,6 +168,7 @@ static void progress(struct tui_work *w, const struct fa_event *e, int64_t now_m
 	w->done = e->done;
 	w->total = e->total;
 	w->left_s = e->seconds;
+	w->rest_s = e->rest_s;
 	w->progress_ms = now_ms;
 	if (!strcmp(e->unit, "cases"))
 		w->verifying = true;

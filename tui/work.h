@@ -42,6 +42,7 @@ struct tui_check { /* a stage of the verification ("numbers"), or one case of it
 
 struct tui_work {
 	bool started, running, verifying, stopping;
+	bool draining; /* told to let the running units finish */
 	int64_t began_ms;
 	double seconds; /* in all, once over */
 	enum fa_status code;
@@ -59,6 +60,7 @@ struct tui_work {
 	char *not_undone;    /* what could not be put back after a failure; NULL: all was */
 	char *verdict;       /* its sentence; NULL none */
 	double left_s;       /* -1 unknown */
+	double rest_s;       /* until the units that run are done; -1 unknown */
 	int64_t progress_ms; /* when done was told last */
 	double rate;         /* bytes a second, smoothed; 0 unknown */
 	struct tui_unit *units;

@@ -29,6 +29,8 @@ static void listen(void *ctx, const struct fa_event *e)
 	fa_buf_addf(&told, "%s %s %s %s\n", fa_event_word(e->kind), e->id, fa_outcome_word(e->status), e->text);
 	if (e->kind == FA_EVENT_LOG && strstr(e->text, "cancel me"))
 		cancel = 1;
+	if (e->kind == FA_EVENT_UNIT_BEGIN && !strcmp(e->id, "slow"))
+		cancel = FA_BUILD_DRAIN;
 }
 
 static const struct fa_sink sink = { .emit = listen };
@@ -49,9 +51,10 @@ static void script(const char *name, const char *text)
 	free(dir);
 }
 
-/* The compiler: a unit called bad fails, one called full meets a full disk, all others make their object. */
+/* The compiler: a unit called bad fails, slow takes its time, one called full meets a full disk, all others make their object. */
 static const char compiler[] = "#!/bin/sh\n"
                                "for a; do last=$a; done\n"
+                               "case $last in *slow*) sleep 0.7 ;; esac\n"
                                "case $last in *bad*) echo 'bad.cu(3): error: no such thing'; exit 2 ;; esac\n"
                                "case $last in *full*) cat \"$0\" >/dev/full; exit 1 ;; esac\n"
                                ": >\"$last\"\n";
@@ -249,6 +252,27 @@ static void stopped_by_the_user_is_no_failure_of_the_build(void **state)
 	assert_int_equal(err.status, FA_INTERRUPTED);
 }
 
+static void drained_the_units_that_run_finish_and_no_other_starts(void **state)
+{
+	struct fa_err err = FA_ERR_INIT;
+	char *wheel = NULL, *object = path_of("source/slow.o");
+
+	(void)state;
+	setenv("FAINSTALL_GATE_CORES", "1", 1);
+	assert_int_equal(build(&wheel,
+	                       "echo 'fainstall {\"units\": [\"slow\", \"later\"]}'\ncc slow & sleep 0.2; cc later || rc=$?; "
+	                       "wait; exit $rc",
+	                       &err),
+	                 -1);
+	unsetenv("FAINSTALL_GATE_CORES");
+	assert_int_equal(err.status, FA_INTERRUPTED);
+	assert_true(was_told("note draining"));
+	assert_true(was_told("unit_end slow ok"));
+	assert_false(was_told("unit_begin later"));
+	assert_true(fa_file_exists(object));
+	free(object);
+}
+
 static void settings_of_other_builds_are_named_and_left_out(void **state)
 {
 	struct fa_err err = FA_ERR_INIT;
@@ -328,6 +352,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_crash_is_told_by_its_last_line, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(kept_units_are_said, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(stopped_by_the_user_is_no_failure_of_the_build, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(drained_the_units_that_run_finish_and_no_other_starts, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(settings_of_other_builds_are_named_and_left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_missing_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(profiles_of_a_small_release, set_up, tear_down),

@@ -191,6 +191,23 @@ static void a_cancel_is_told_and_answered(void **state)
 	fa_job_free(job);
 }
 
+static void a_drain_is_told_and_a_cancel_after_it_too(void **state)
+{
+	struct fa_job *job = start(
+	        "read job; trap 'echo \"{\\\"event\\\":\\\"done\\\",\\\"code\\\":130}\"; exit 130' TERM; "
+	        "read word; echo \"{\\\"event\\\":\\\"note\\\",\\\"text\\\":\\\"$word\\\"}\"; while :; do sleep 0.05; done");
+	struct fa_event e;
+
+	(void)state;
+	fa_job_drain(job);
+	assert_int_equal(next(job, &e), FA_EVENT_NOTE);
+	assert_string_equal(e.text, "drain");
+	fa_job_cancel(job);
+	assert_int_equal(next(job, &e), FA_EVENT_DONE);
+	assert_int_equal(e.code, FA_INTERRUPTED);
+	fa_job_free(job);
+}
+
 static void a_worker_that_does_not_stop_is_killed(void **state)
 {
 	struct fa_job *job = start("read job; trap '' TERM INT; echo '{\"event\":\"note\",\"text\":\"ready\"}'; "
@@ -247,6 +264,7 @@ int main(void)
 		cmocka_unit_test(an_end_without_a_result_is_an_error),
 		cmocka_unit_test(a_dead_worker_leaves_nothing_running),
 		cmocka_unit_test(a_cancel_is_told_and_answered),
+		cmocka_unit_test(a_drain_is_told_and_a_cancel_after_it_too),
 		cmocka_unit_test(a_worker_that_does_not_stop_is_killed),
 		cmocka_unit_test(a_job_given_up_is_stopped),
 		cmocka_unit_test(a_missing_worker_is_an_error_at_once),

@@ -368,6 +368,29 @@ static void control_c_stops_the_work_within_two_seconds(void **state)
 	pty_close(&p);
 }
 
+static void units_that_compile_may_finish_first(void **state)
+{
+	struct pty p;
+	(void)state;
+	pty_open(&p, (struct setup){ .fake = "drain" });
+	go_to_review(&p);
+	type(&p, "\r");
+	wait_for(&p, "1 of 2 units");
+	type(&p, "\033");
+	wait_for(&p, "The 1 unit that compiles can finish first, about 44 s.");
+	wait_for(&p, "f Finish what compiles");
+	type(&p, "n");
+	wait_for(&p, "1 of 2 units");
+	type(&p, "\003");
+	wait_for(&p, "can finish first");
+	type(&p, "f");
+	wait_for(&p, "Stopped by you");
+	type(&p, "q");
+	assert_int_equal(ends(&p), 130);
+	is_restored(&p);
+	pty_close(&p);
+}
+
 static void a_flood_of_output_does_not_stop_the_keys(void **state)
 {
 	struct pty p;
@@ -619,6 +642,7 @@ int main(void)
 		cmocka_unit_test(a_failed_build_is_a_finding_and_exit_6),
 		cmocka_unit_test(a_worker_that_crashes_leaves_the_screen_whole),
 		cmocka_unit_test(control_c_stops_the_work_within_two_seconds),
+		cmocka_unit_test(units_that_compile_may_finish_first),
 		cmocka_unit_test(a_flood_of_output_does_not_stop_the_keys),
 		cmocka_unit_test(a_resize_keeps_the_state),
 		cmocka_unit_test(every_signal_that_ends_us_leaves_the_terminal_in_order),
