@@ -102,6 +102,23 @@ static void judge_cuda(struct fa_inspect *i, const struct fa_xray *x, const stru
 	}
 }
 
+/* An extension module of torch, whatever it is called. */
+static bool extends_torch(const struct fa_xray *x)
+{
+	for (size_t k = 0; k < x->needed.n; k++)
+		if (!strncmp(x->needed.v[k], "libtorch", 8) || !strncmp(x->needed.v[k], "libc10", 6))
+			return true;
+	return x->n_images > 0;
+}
+
+/* A binary that is something else altogether is refused, however well it runs. */
+static void judge_kind(struct fa_inspect *i)
+{
+	if (fa_json_len(i->binaries) && !i->extends_torch)
+		add_row(i, "Kind", fa_strdup("an extension module of Flash-Attention"),
+		        fa_strdup("something else: no library of torch is needed, no GPU code is in it"), FA_INSPECT_REFUSED);
+}
+
 static int inspect_binary(struct fa_inspect *i, const char *so, const struct fa_facts *f, struct fa_err *err)
 {
 	const char *home = fa_facts_text(f, FA_FACT_CUDA_HOME);
@@ -116,6 +133,7 @@ static int inspect_binary(struct fa_inspect *i, const char *so, const struct fa_
 		judge_cuda(i, &x, f);
 		judge_glibc(i, "glibc", x.glibc, fa_facts_text(f, FA_FACT_GLIBC));
 		judge_glibc(i, "libstdc++", x.glibcxx, fa_facts_text(f, FA_FACT_GLIBCXX));
+		i->extends_torch |= extends_torch(&x);
 		j = fa_xray_to_json(&x);
 		fa_json_set_string(j, "name", fa_path_base(so));
 		fa_json_push(i->binaries, j);
@@ -257,6 +275,8 @@ int fa_inspect(struct fa_inspect *out, const char *path, const struct fa_facts *
 	}
 	if (rc < 0)
 		fa_inspect_release(out);
+	else
+		judge_kind(out);
 	return rc;
 }
 
@@ -289,6 +309,10 @@ static void add_headline(struct fa_buf *out, const struct fa_inspect *i)
 	else if (all == FA_INSPECT_UNKNOWN)
 		fa_buf_adds(out, "Nothing speaks against it; not everything could be judged here.\n");
 	for (size_t k = 0; all == FA_INSPECT_REFUSED && k < i->n_rows; k++) {
+		if (!strcmp(i->rows[i->n_rows - 1].key, "Kind")) {
+			fa_buf_adds(out, "This is no extension module of Flash-Attention.\n");
+			return;
+		}
 		if (i->rows[k].verdict == FA_INSPECT_REFUSED) {
 			fa_buf_addf(out, "Not for this machine: %s: needs %s, found %s.\n", i->rows[k].key, i->rows[k].needs,
 			            i->rows[k].found);

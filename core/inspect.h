@@ -6,6 +6,7 @@
 #include "err.h"
 #include "facts.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct fa_json;
@@ -24,6 +25,7 @@ struct fa_inspect {
 	struct fa_inspect_row *rows;
 	size_t n_rows;
 	struct fa_json *binaries; /* array of X-rays, each with its name */
+	bool extends_torch;       /* one of them needs a library of torch, or holds GPU code */
 };
 
 #define FA_INSPECT_INIT \

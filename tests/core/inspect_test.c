@@ -46,7 +46,7 @@ static void a_binary_that_fits_says_what_was_proved(void **state)
 	struct fa_facts f = machine();
 
 	(void)state;
-	assert_inspects("tests/data/xray/fits.so", &f,
+	assert_inspects("tests/data/xray/extends.so", &f,
 	                "Fits this machine and its torch.\n"
 	                "  fits     Symbols       needs 1; found all in torch 2.11.0\n");
 	fa_facts_release(&f);
@@ -57,7 +57,7 @@ static void without_torch_symbols_are_not_judged_and_nothing_is_called_right(voi
 	struct fa_facts f = FA_FACTS_INIT;
 
 	(void)state;
-	assert_inspects("tests/data/xray/fits.so", &f,
+	assert_inspects("tests/data/xray/extends.so", &f,
 	                "Nothing speaks against it; not everything could be judged here.\n"
 	                "  unknown  Symbols       needs 1; found not judged: torch is not here\n");
 	fa_facts_release(&f);
@@ -81,6 +81,22 @@ static void a_missing_symbol_refuses_and_stands_first(void **state)
 	fa_facts_release(&f);
 }
 
+static void a_program_that_is_no_extension_module_is_called_so(void **state)
+{
+	struct fa_facts f = FA_FACTS_INIT;
+	struct fa_buf out = FA_BUF_INIT;
+	struct fa_err err = FA_ERR_INIT;
+	struct fa_inspect i;
+
+	(void)state;
+	assert_int_equal(fa_inspect(&i, "/bin/ls", &f, &err), 0);
+	assert_int_equal(fa_inspect_verdict(&i), FA_INSPECT_REFUSED);
+	fa_inspect_print(&out, &i);
+	assert_non_null(strstr(fa_buf_str(&out), "This is no extension module of Flash-Attention.\n  refused  Kind "));
+	fa_inspect_release(&i);
+	fa_buf_release(&out);
+}
+
 static void what_cannot_be_read_is_an_error_that_names_it(void **state)
 {
 	struct fa_facts f = FA_FACTS_INIT;
@@ -101,6 +117,7 @@ int main(void)
 		cmocka_unit_test(a_binary_that_fits_says_what_was_proved),
 		cmocka_unit_test(without_torch_symbols_are_not_judged_and_nothing_is_called_right),
 		cmocka_unit_test(a_missing_symbol_refuses_and_stands_first),
+		cmocka_unit_test(a_program_that_is_no_extension_module_is_called_so),
 		cmocka_unit_test(what_cannot_be_read_is_an_error_that_names_it),
 	};
 
