@@ -15,8 +15,8 @@ static void open_both(struct fa_report_view v[2])
 {
 	struct fa_err err = FA_ERR_INIT;
 
-	if (fa_report_view(&v[0], "tests/data/report/before.json", &err) < 0 ||
-	    fa_report_view(&v[1], "tests/data/report/after.json", &err) < 0)
+	if (fa_report_view(&v[0], "tests/data/report/synthetic-before.json", &err) < 0 ||
+	    fa_report_view(&v[1], "tests/data/report/synthetic-after.json", &err) < 0)
 		fail_msg("%s", err.text);
 }
 
@@ -63,6 +63,8 @@ static void text_of_a_report_is_shown_and_not_obeyed(void **state)
 	open_both(v);
 	fa_report_html(&page, v, 2);
 	assert_lacks(&page, "<script");
+	assert_holds(&page, "✗ 2 slower</span> <span class=\"dim\">");
+	assert_holds(&page, "Are the numbers right?</span><b class=\"failed\">✗ No</b>");
 	assert_holds(&page, "dense &lt;script&gt;alert(1)&lt;/script&gt; | pipe: dv: error 0.5 &amp; more");
 	fa_report_markdown(&text, v, 2);
 	assert_holds(&text, "dense \\<script>alert(1)\\</script> \\| pipe");
@@ -84,7 +86,9 @@ static void the_page_needs_nothing_from_elsewhere_and_has_both_colours(void **st
 	assert_lacks(&page, "url(");
 	assert_holds(&page, "prefers-color-scheme:dark");
 	assert_holds(&page, "@media print");
-	assert_holds(&page, "<div class=\"bar own\" style=\"width:49.9%\">");
+	assert_holds(&page, "<span class=\"bar own\" style=\"width:47.9%\">");
+	assert_holds(&page, "<b class=\"ok\">✓ Yes</b><p>24 of 24 cases right</p>");
+	assert_holds(&page, "<i>0</i><i>200</i><i>400</i><i>600</i><i>800</i>");
 	assert_holds(&page, "Decode with KV cache: 0.300 ms, 3579 GB/s, 83 % of what a copy reaches.");
 	fa_buf_release(&page);
 	close_both(v);

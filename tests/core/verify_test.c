@@ -1,6 +1,7 @@
 #include "verify.h"
 
 #include "buf.h"
+#include "file.h"
 #include "json.h"
 #include "plan.h"
 #include "proc.h"
@@ -10,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +86,7 @@ static void the_report_holds_findings_figures_and_the_sentence(void **state)
 	assert_int_equal(fa_json_len(fa_json_get(j, "checks")), 5);
 	assert_int_equal(fa_json_len(fa_json_get(j, "stages")), 4);
 	assert_int_equal(fa_json_get_number(fa_json_get(fa_json_get(j, "figures"), "card"), "matmul_tflops", 0), 768);
+	assert_non_null(fa_json_get(fa_json_get(fa_json_get(j, "figures"), "upstream"), "agreement"));
 	fa_buf_release(&told.text);
 	fa_report_free(r);
 }
@@ -155,18 +158,55 @@ static void collect(void *ctx, const char *line, bool is_err)
 	fa_buf_addf(ctx, "%s\n", line);
 }
 
-static void the_parts_that_need_no_torch(void **state)
+static void assert_runs(const char *const *argv)
 {
-	const char *argv[] = { "python3", "tests/verify/parts_test.py", NULL };
 	struct fa_buf said = FA_BUF_INIT;
 	struct fa_proc_opts proc = { .argv = argv, .timeout_ms = 60000, .line = collect, .ctx = &said, .merge = true };
 	struct fa_proc_result result;
 	struct fa_err err = FA_ERR_INIT;
 
-	(void)state;
 	if (fa_proc_run(&result, &proc, FA_CHECK, &err) < 0)
 		fail_msg("%s\n%s", err.text, fa_buf_str(&said));
 	fa_buf_release(&said);
+}
+
+static void the_parts_that_need_no_torch(void **state)
+{
+	const char *argv[] = { "python3", "tests/verify/parts_test.py", NULL };
+
+	(void)state;
+	assert_runs(argv);
+}
+
+static void what_is_written_and_every_kept_report_are_as_the_schema_says(void **state)
+{
+	char folder[] = "/tmp/fainstall-schema-XXXXXX", path[3][64];
+	static const char *const names[] = { "good", "wrong", "nocard" };
+	const char *argv[] = { "python3",
+		               "tests/verify/schema_test.py",
+		               "tests/data/report/h200.json",
+		               "tests/data/report/synthetic-before.json",
+		               "tests/data/report/synthetic-after.json",
+		               path[0],
+		               path[1],
+		               path[2],
+		               NULL };
+	struct told told;
+	struct fa_err err;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	for (int i = 0; i < 3; i++) {
+		struct fa_report *r = fa_report_new();
+
+		verified(names[i], false, r, &told, &err);
+		snprintf(path[i], sizeof(path[i]), "%s/%s.json", folder, names[i]);
+		assert_int_equal(fa_report_write(r, path[i], &err), 0);
+		fa_buf_release(&told.text);
+		fa_report_free(r);
+	}
+	assert_runs(argv);
+	fa_file_remove_tree(folder, NULL);
 }
 
 static void assert_serves(const char *archs, const char *card, bool expected)
@@ -209,6 +249,7 @@ int main(void)
 		cmocka_unit_test(no_flash_attention_in_the_plan_means_nothing_to_verify),
 		cmocka_unit_test(code_serves_cards_of_its_major_and_a_suffix_only_its_own),
 		cmocka_unit_test(the_parts_that_need_no_torch),
+		cmocka_unit_test(what_is_written_and_every_kept_report_are_as_the_schema_says),
 	};
 
 	return cmocka_run_group_tests_name("verify", tests, NULL, NULL) != 0;
