@@ -152,10 +152,10 @@ SOURCES = $(wildcard core/*.[ch] tui/*.[ch] cli/*.[ch] worker/*.[ch] tests/*/*.[
 HEADERS = $(wildcard core/*.h tui/*.h cli/*.h)
 check:
 	@scripts/need.sh check
-	@$(MAKE) --no-print-directory -s check-layers check-headers check-names check-format check-shell check-docs check-tidy
+	@$(MAKE) --no-print-directory -s check-layers check-headers check-names check-format check-shell check-powershell check-docs check-tidy
 	@echo "check: everything in order"
 
-check-layers check-names check-shell:
+check-layers check-names check-shell check-powershell:
 	@scripts/$@.sh
 
 check-headers: $(patsubst %,$(BUILD)/%.ok,$(HEADERS))
@@ -228,7 +228,7 @@ help:
 clean:
 	rm -rf build fainstall fainstall-worker
 
-.PHONY: all run test tests e2e proof bench fuzz fuzz-bundle fuzz-programs check check-layers check-names check-shell check-headers \
+.PHONY: all run test tests e2e proof bench fuzz fuzz-bundle fuzz-programs check check-layers check-names check-shell check-powershell check-headers \
 	check-docs docs carry peers check-format format check-tidy kernels install portable portable-programs help clean FORCE
 
 -include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)

@@ -1,5 +1,6 @@
 #include "detect.h"
 
+#include "buf.h"
 #include "file.h"
 #include "json.h"
 #include "probe.h"
@@ -289,12 +290,20 @@ static int detect_replayed(struct fa_facts *out, const char *dir, const char *en
 
 static int detect_facts_file(struct fa_facts *out, const char *path, struct fa_err *err)
 {
+	struct fa_buf text = FA_BUF_INIT;
 	struct fa_json *j = NULL;
-	int rc = fa_json_read_file(&j, path, err);
+	char *plain = NULL; /* PowerShell's `script > facts.json` is UTF-16 */
+	int rc = fa_file_read(&text, path, FA_FILE_MAX, err);
 
+	if (rc == 0 && text.len >= 2 && strchr("\xff\xfe\xef", text.data[0]))
+		plain = fa_read_plain(text.data, text.len);
+	if (rc == 0)
+		rc = fa_json_parse(&j, plain ? plain : fa_buf_str(&text), plain ? strlen(plain) : text.len, path, err);
 	if (rc == 0)
 		rc = fa_facts_from_json(out, j, path, err);
 	fa_json_free(j);
+	fa_buf_release(&text);
+	free(plain);
 	return rc;
 }
 
