@@ -6,7 +6,17 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-${OUT:-$here/out}} total=${TOTAL:-10000000} seconds=${SECONDS_MAX:-280} n=${PROCESSES:-$(nproc)}
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+stop() { # what still runs would write into the folder that goes
+	touch "$work/stop"
+	local pid
+	for pid in "$work"/pid*; do
+		[ -e "$pid" ] && kill -INT "$(cat "$pid")" 2>/dev/null
+	done
+	wait
+	rm -rf "$work"
+}
+trap stop EXIT
+trap 'exit 130' INT TERM
 mkdir -p "$out/findings"
 export FAINSTALL_DATA=$here ASAN_OPTIONS=malloc_context_size=3:quarantine_size_mb=8:detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
 program=("$here/lib/ld-linux-x86-64.so.2" --library-path "$here/lib" "$here/diagnose_fuzz")
@@ -61,8 +71,8 @@ done
 while sleep 5 && [ $SECONDS -lt $end ]; do
 	[ "$(count_now)" -ge "$total" ] || continue
 	touch "$work/stop"
-	for ((i = 0; i < n; i++)); do
-		kill -INT "$(cat "$work/pid$i")" 2>/dev/null
+	for pid in "$work"/pid*; do
+		kill -INT "$(cat "$pid")" 2>/dev/null
 	done
 	break
 done
