@@ -22,13 +22,13 @@ static const char *const secret_endings[] = { "TOKEN",       "KEY",  "SECRET",  
 	                                      "CREDENTIALS", "_PAT", "AUTHORIZATION", "COOKIE",   "_PW",    "LOGIN" };
 
 /* Beginnings of tokens as their issuers document them. */
-static const char *const token_starts[] = { "hf_",   "ghp_", "gho_", "ghs_", "ghu_",  "ghr_",  "github_pat_", "glpat-", "sk-",   "AKIA",
-	                                    "ASIA",  "xoxb-", "xoxp-", "pypi-", "npm_", "eyJ",   "nvapi-",      "wandb_", "AIza",  "ya29.",
-	                                    "dckr_pat_", "r8_",  "gsk_", "SG." };
+static const char *const token_starts[] = { "hf_",    "ghp_",   "gho_", "ghs_",  "ghu_",      "ghr_",  "github_pat_", "glpat-",
+	                                    "sk-",    "AKIA",   "ASIA", "xoxb-", "xoxp-",     "pypi-", "npm_",        "eyJ",
+	                                    "nvapi-", "wandb_", "AIza", "ya29.", "dckr_pat_", "r8_",   "gsk_",        "SG." };
 
 /* After these words the next one is a secret: options, and how headers and netrc say it. */
-static const char *const before_secrets[] = { "--password", "--token", "--api-key", "--proxy-user", "--secret", "Bearer", "Basic",
-	                                      "password",   "login",   "passwd" };
+static const char *const before_secrets[] = { "--password", "--token", "--api-key", "--proxy-user", "--secret",
+	                                      "Bearer",     "Basic",   "password",  "login",        "passwd" };
 
 enum { TOKEN_MIN = 16 };
 
@@ -101,7 +101,8 @@ static size_t token_at(const char *p, char before)
 static size_t before_secret_at(const char *p, char before)
 {
 	for (size_t i = 0; i < sizeof(before_secrets) / sizeof(*before_secrets); i++) {
-		size_t len = strlen(before_secrets[i]), gap = strncasecmp(p, before_secrets[i], len) ? 0 : strspn(p + len, " =");
+		size_t len = strlen(before_secrets[i]),
+		       gap = strncasecmp(p, before_secrets[i], len) ? 0 : strspn(p + len, " =");
 
 		if (gap && !is_word(before) && p[len + gap])
 			return len + gap;
@@ -112,8 +113,9 @@ static size_t before_secret_at(const char *p, char before)
 /* Length of "/home/" and the like when it stands at p: the next part of the path is somebody's name. */
 static size_t homes_at(const char *p)
 {
-	static const char *const homes[] = { "/home/", "/Users/",   "\\Users\\",      "\\\\Users\\\\",      "/users/",
-		                             "/homes/", "/scratch/", "/var/lib/user/", "\\Documents and Settings\\" };
+	static const char *const homes[] = { "/home/",        "/Users/",        "\\Users\\",
+		                             "\\\\Users\\\\", "/users/",        "/homes/",
+		                             "/scratch/",     "/var/lib/user/", "\\Documents and Settings\\" };
 
 	for (size_t i = 0; i < sizeof(homes) / sizeof(*homes); i++)
 		if (!strncmp(p, homes[i], strlen(homes[i])))
@@ -161,7 +163,8 @@ static size_t ip_at(const char *p, const char *start)
 {
 	size_t len = strspn(p, "0123456789."), dots = 0;
 
-	if (p - start < 2 || (strncmp(p - 2, "//", 2) != 0 && p[-1] != '@' && (p - start < 6 || strncmp(p - 6, "host='", 6) != 0)))
+	if (p - start < 2 ||
+	    (strncmp(p - 2, "//", 2) != 0 && p[-1] != '@' && (p - start < 6 || strncmp(p - 6, "host='", 6) != 0)))
 		return 0;
 	for (size_t i = 0; i < len; i++)
 		dots += p[i] == '.';

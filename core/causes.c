@@ -96,7 +96,8 @@ static int load_signal(struct fa_causes *c, const struct fa_json *row, struct fa
 	s->first_word = words->n;
 	fa_json_each (text, fa_json_get(row, "text")) {
 		if (!fa_json_string(text) || strlen(fa_json_string(text)) < 3)
-			return fa_err_set(err, FA_INTERNAL, "%s: signal \"%s\" has a text shorter than three bytes", table_name, s->id);
+			return fa_err_set(err, FA_INTERNAL, "%s: signal \"%s\" has a text shorter than three bytes", table_name,
+			                  s->id);
 		c->signal_of = fa_realloc(c->signal_of, words->n + 1, sizeof(*c->signal_of));
 		c->signal_of[words->n] = c->n_signals;
 		fa_strv_push(words, fa_json_string(text));

@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 enum {
-	HITS_KEPT = 3,     /* of one signal: the first ones are what matters, echoes follow */
-	WINDOW = 1500,     /* bytes either side of a word that its pattern may look at */
-	TRIES_MAX = 8000,  /* patterns tried for one signal: a hostile log ends here */
-	TRIES_LINE = 200,  /* in one line */
-	TRY_STEP = 1000,   /* a word so close to the last one of its line was in that one's window */
+	HITS_KEPT = 3,    /* of one signal: the first ones are what matters, echoes follow */
+	WINDOW = 1500,    /* bytes either side of a word that its pattern may look at */
+	TRIES_MAX = 8000, /* patterns tried for one signal: a hostile log ends here */
+	TRIES_LINE = 200, /* in one line */
+	TRY_STEP = 1000,  /* a word so close to the last one of its line was in that one's window */
 	TEXT_MAX = 400,
 };
 
@@ -38,7 +38,7 @@ struct hit {
 	char *value; /* group 1 of the pattern; NULL: none */
 };
 
-struct seen { /* of one signal */
+struct seen {      /* of one signal */
 	bool over; /* enough hits, or too many tries: its words are looked for no more */
 	size_t tries, n;
 	size_t line, line_tries, last_end; /* where its pattern was tried last */
@@ -51,7 +51,7 @@ struct reading {
 	const struct fa_facts *facts;
 	struct seen *seen; /* [signal] */
 	struct fa_search search;
-	char **values;     /* [name]: NULL unknown */
+	char **values; /* [name]: NULL unknown */
 	/* the line in hand */
 	const char *line;
 	size_t len, number;

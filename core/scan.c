@@ -459,7 +459,8 @@ static void compare(struct fa_search *s, const char *text, size_t len, size_t at
 	}
 }
 
-void fa_search_text(struct fa_search *s, const char *text, size_t len, void (*hit)(void *ctx, size_t word, size_t end), void *ctx)
+void fa_search_text(struct fa_search *s, const char *text, size_t len, void (*hit)(void *ctx, size_t word, size_t end),
+                    void *ctx)
 {
 	const uint64_t *bits = s->bits;
 	char last[GRAM] = { 0 };

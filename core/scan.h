@@ -46,7 +46,8 @@ struct fa_search {
 
 void fa_search_init(struct fa_search *s, const struct fa_words *w);
 /* Every place where a word stands: `end` is the place after it. Words that begin at different places come in any order. */
-void fa_search_text(struct fa_search *s, const char *text, size_t len, void (*hit)(void *ctx, size_t word, size_t end), void *ctx);
+void fa_search_text(struct fa_search *s, const char *text, size_t len, void (*hit)(void *ctx, size_t word, size_t end),
+                    void *ctx);
 void fa_search_give_up(struct fa_search *s, size_t word); /* it is looked for no more; a hit may call it */
 void fa_search_release(struct fa_search *s);
 

@@ -157,9 +157,7 @@ static void failed_act(struct tui_model *m, enum tui_action action, const struct
 		return;
 	switch (at->index) {
 	case AGAIN: try_again(m); break;
-	case READ_LOG:
-		tui_open_log(m);
-		break;
+	case READ_LOG: tui_open_log(m); break;
 	case CHANGE: tui_go(m, TUI_TREE_SCREEN); break;
 	default: m->want |= TUI_WANT_QUIT; break;
 	}

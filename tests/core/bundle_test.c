@@ -42,7 +42,8 @@ static void secrets_go(void **state)
 static void a_nasty_log_gives_nothing_away(void **state)
 {
 	static const char *const lines[] = {
-		"Looking in indexes: https://<ada>:<s3cr3t>@pypi.corp.example/simple, https://<__token__>:<pypi-AgEIcHlwaS5vcmcCJDU>@x.example/",
+		"Looking in indexes: https://<ada>:<s3cr3t>@pypi.corp.example/simple, "
+		"https://<__token__>:<pypi-AgEIcHlwaS5vcmcCJDU>@x.example/",
 		"HTTPS_PROXY=http://<jsmith>:<hunter2>@<10.1.2.3>:3128",
 		"WARNING: Retrying after connection broken by 'ProxyError(\"http://<corp\\jsmith>:<p%40ss>@proxy:8080\")'",
 		"git clone https://oauth2:<glpat-aaaaaaaaaaaaaaaaaaaa>@gitlab.example/x.git",
@@ -57,7 +58,8 @@ static void a_nasty_log_gives_nothing_away(void **state)
 		"<jsmith>@<gpu-node-17>:~/work$ pip install flash-attn",
 		"(base) [<jsmith>@<login3> proj]$ srun python x.py",
 		"mail <jane.doe+ml@example.org> about it",
-		"File \"/Users/<jsmith>/x.py\" and C:\\Users\\<jsmith>\\AppData and /scratch/<jsmith>/env and /mnt/nfs/home/<jsmith>/v",
+		"File \"/Users/<jsmith>/x.py\" and C:\\Users\\<jsmith>\\AppData and /scratch/<jsmith>/env and "
+		"/mnt/nfs/home/<jsmith>/v",
 		"Linux <lab7.cs.example.edu> 6.1.0 x86_64, run by <ada>",
 		"OPENAI_API_KEY: <sk-proj-abcdefghijklmnop> and NGC <nvapi-abcdefghijklmnopqrstuv>",
 		"-----BEGIN OPENSSH PRIVATE KEY-----<b3BlbnNzaC1rZXktdjEAAAAA>",
@@ -87,13 +89,16 @@ static void a_nasty_log_gives_nothing_away(void **state)
 static void what_proves_a_cause_stays(void **state)
 {
 	static const char *const lines[] = {
-		"/usr/lib/libc.so.6: version `GLIBC_2.32' not found, undefined reference to `memcpy@GLIBC_2.14' and cudaMalloc@libcudart.so.12",
+		"/usr/lib/libc.so.6: version `GLIBC_2.32' not found, undefined reference to `memcpy@GLIBC_2.14' and "
+		"cudaMalloc@libcudart.so.12",
 		"ImportError: x.so: undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocationESs",
 		"Collecting nvidia-cublas-cu12==12.8.4.1 and `flash-attn@2.8.3` and flash-attn @ file:///x.whl",
 		"Resolved https://github.com/Dao-AILab/flash-attention to commit 060c9188beec3a8b62b33a3bfa6d5d2d44975fab",
 		"--hash=sha256:1e71dd64a9e0280e0447b8a0c2541bad4bf6ac65bdeaa2f90e51a9e57de0370d",
 		"KeyError: 'CUDA_HOME', monkey patch, token_type_ids, tokenizer, @torch.jit.script",
-		"Guessing wheel URL:  https://github.com/a/b/releases/download/v2.8.3/flash_attn-2.8.3+cu12torch2.8cxx11abiTRUE-cp312-cp312-linux_x86_64.whl",
+		"Guessing wheel URL:  "
+		"https://github.com/a/b/releases/download/v2.8.3/"
+		"flash_attn-2.8.3+cu12torch2.8cxx11abiTRUE-cp312-cp312-linux_x86_64.whl",
 		"\tLooking for /usr/local/cuda-12.8/bin/nvcc",
 	};
 

@@ -256,7 +256,8 @@ static void as_docker(struct fa_buf *out, const char *line, size_t number)
 
 static void as_interleaved(struct fa_buf *out, const char *line, size_t number) /* other jobs write between */
 {
-	fa_buf_addf(out, "%s\n[%zu/73] c++ -MMD -O3 -std=c++17 -c /src/file%zu.cpp -o /build/file%zu.o\n", line, number, number, number);
+	fa_buf_addf(out, "%s\n[%zu/73] c++ -MMD -O3 -std=c++17 -c /src/file%zu.cpp -o /build/file%zu.o\n", line, number, number,
+	            number);
 }
 
 static void as_progress(struct fa_buf *out, const char *line, size_t number)
