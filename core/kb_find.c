@@ -505,7 +505,7 @@ static bool add_file(struct fa_kb *kb, const struct fa_kb_source *source, const 
 	f.url = pool(kb, strstr(where, "://") ? fa_strdup(where) : fa_path_join(base ? base : "", where));
 	f.sha256 = hash && is_hash(hash) ? pool(kb, fa_strdup(hash)) : NULL;
 	f.bytes = words->n > 2 ? strtoll(words->v[2], NULL, 10) : -1;
-	known = known_file(kb, &f, name);
+	known = known_file(kb, &f, f.name);
 	if (known)
 		copy_known(kb, &f, known);
 	if ((kb->n_files & (kb->n_files - 1)) == 0)

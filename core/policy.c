@@ -102,8 +102,9 @@ static int check_words(const struct reading *r, const char *member, const char *
 	return rc;
 }
 
-static int add(const struct reading *r, enum fa_rule_on on, const char *id, const char *text, const char *when, char *need)
+static int add(const struct reading *r, enum fa_rule_on on, const char *id, const char *text, const char *when, char *need_text)
 {
+	const char *need = fa_kb_own(r->kb, need_text);
 	struct fa_kb_rule *rule = fa_kb_add_rule(r->kb, on);
 	struct fa_err why = FA_ERR_INIT;
 	int rc = 0;
@@ -111,7 +112,7 @@ static int add(const struct reading *r, enum fa_rule_on on, const char *id, cons
 	*rule = (struct fa_kb_rule){ .id = id,
 		                     .text = text,
 		                     .policy_when = when ? fa_kb_own(r->kb, fa_strdup(when)) : NULL,
-		                     .policy_need = fa_kb_own(r->kb, need) };
+		                     .policy_need = need };
 	if (fa_rule_compile(&rule->when, when, fa_name_find_word, NULL, &why) < 0 ||
 	    fa_rule_compile(&rule->need, need, fa_name_find_word, NULL, &why) < 0)
 		rc = bad(r, id, why.text);
