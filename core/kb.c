@@ -377,8 +377,7 @@ static void make_releases(struct fa_kb *kb, const struct fa_json *table)
 
 static void make_units(struct fa_kb *kb, const struct fa_json *table)
 {
-	kb->lean = STR(table, "lean") ? strtod(STR(table, "lean"), NULL) : 1;
-	kb->tail = STR(table, "tail") ? strtod(STR(table, "tail"), NULL) : 1;
+	kb->units_table = table;
 	kb->disk_mib = fa_json_get(table, "disk_mib");
 	kb->narrow = fa_json_get(table, "narrow");
 	fa_json_each (row, fa_json_get(table, "rows")) {

@@ -217,7 +217,7 @@ struct fa_kb {
 	struct fa_kb_rule *warnings; /* rows of ids.json that a rule brings about */
 	size_t n_warnings;
 	const struct fa_json *disk_mib, *narrow; /* of units.json */
-	double lean, tail;                       /* of units: share of time without optional features, loss at the end */
+	const struct fa_json *units_table;       /* units.json */
 	struct fa_texts texts;                   /* every value that rules see, each once */
 	size_t own_texts;                        /* how many of them are the knowledge's; the others are of questions */
 	struct fa_rule_memo *memo;               /* what was compared before */

@@ -141,6 +141,11 @@ static void copy_build(struct fa_plan_build *out, const struct fa_plan_build *b)
 	out->profile = fa_strdup(b->profile);
 	out->toolkit = fa_strdup(b->toolkit);
 	out->toolkit_home = fa_strdup(b->toolkit_home);
+	out->offers = fa_calloc(b->n_offers + 1, sizeof(*out->offers));
+	for (size_t i = 0; i < b->n_offers; i++) {
+		out->offers[i] = b->offers[i];
+		out->offers[i].profile = fa_strdup(b->offers[i].profile);
+	}
 }
 
 void fa_choice_copy(struct fa_choice *out, const struct fa_choice *c)
@@ -174,6 +179,9 @@ static void release_build(struct fa_plan_build *b)
 	free(b->profile);
 	free(b->toolkit);
 	free(b->toolkit_home);
+	for (size_t i = 0; i < b->n_offers; i++)
+		free(b->offers[i].profile);
+	free(b->offers);
 }
 
 void fa_choice_release(struct fa_choice *c)

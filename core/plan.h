@@ -25,6 +25,11 @@ struct fa_plan_wheel {
 	char *sha256; /* NULL: not published; recorded when first seen */
 };
 
+struct fa_plan_offer { /* a profile that could be built instead */
+	char *profile;
+	int units, estimate_s, peak_mib, wheel_mb; /* as in struct fa_plan_build */
+};
+
 struct fa_plan_build {
 	bool wanted;
 	struct fa_strv archs; /* what is compiled: "80" serves a card of 86 */
@@ -35,9 +40,12 @@ struct fa_plan_build {
 	char *profile;                              /* full, training, inference, custom */
 	struct fa_strv dtypes, head_dims, features; /* what the profile keeps; empty: all */
 	bool backward;
-	int units;      /* translation units to compile */
-	int estimate_s; /* wall seconds with `jobs` jobs; 0 unknown */
-	int peak_mib;   /* largest sum of memory that the jobs may need */
+	int units;                    /* translation units to compile */
+	int estimate_s;               /* wall seconds with `jobs` jobs; 0 unknown */
+	int peak_mib;                 /* largest sum of memory that the jobs may need */
+	int wheel_mb;                 /* size of the wheel, about; 0 unknown */
+	struct fa_plan_offer *offers; /* what each profile would take here; the chosen one among them */
+	size_t n_offers;
 };
 
 struct fa_choice {

@@ -42,6 +42,13 @@ static const struct field BUILD[] = {
 	F(fa_plan_build, "head_dims", LIST, head_dims, 0),  F(fa_plan_build, "features", LIST, features, 0),
 	F(fa_plan_build, "backward", BOOL, backward, 0),    F(fa_plan_build, "units", INT, units, 0),
 	F(fa_plan_build, "estimate_s", INT, estimate_s, 0), F(fa_plan_build, "peak_mib", INT, peak_mib, 0),
+	F(fa_plan_build, "wheel_mb", INT, wheel_mb, 0),
+};
+
+static const struct field OFFER[] = {
+	F(fa_plan_offer, "profile", TEXT, profile, 0),      F(fa_plan_offer, "units", INT, units, 0),
+	F(fa_plan_offer, "estimate_s", INT, estimate_s, 0), F(fa_plan_offer, "peak_mib", INT, peak_mib, 0),
+	F(fa_plan_offer, "wheel_mb", INT, wheel_mb, 0),
 };
 
 static const struct field OTHER[] = {
@@ -155,42 +162,6 @@ static struct fa_json *env_to_json(const struct fa_strv *env)
 	return j;
 }
 
-static struct fa_json *build_to_json(const struct fa_plan_build *b)
-{
-	struct fa_json *j = object_of(b, BUILD, N(BUILD));
-
-	fa_json_set(j, "env", env_to_json(&b->env));
-	return j;
-}
-
-struct fa_json *fa_choice_to_json(const struct fa_choice *c)
-{
-	struct fa_json *j = object_of(c, CHOICE, N(CHOICE));
-
-	if (c->wheel.name)
-		fa_json_set(j, "wheel", object_of(&c->wheel, WHEEL, N(WHEEL)));
-	if (c->build.wanted)
-		fa_json_set(j, "build", build_to_json(&c->build));
-	return j;
-}
-
-static void choice_from_json(struct fa_choice *c, const struct fa_json *j)
-{
-	const struct fa_json *build = fa_json_get(j, "build");
-
-	read_fields(c, j, CHOICE, N(CHOICE));
-	read_fields(&c->wheel, fa_json_get(j, "wheel"), WHEEL, N(WHEEL));
-	if (!build)
-		return;
-	c->build.wanted = true;
-	read_fields(&c->build, build, BUILD, N(BUILD));
-	fa_json_each (e, fa_json_get(build, "env"))
-		if (fa_json_string(e))
-			fa_strv_pushf(&c->build.env, "%s=%s", fa_json_key(e), fa_json_string(e));
-}
-
-/* ---- lists of the plan */
-
 static struct fa_json *list_to_json(const void *items, size_t n, size_t size, const struct field *fields, size_t n_fields)
 {
 	struct fa_json *array = fa_json_new_array();
@@ -226,6 +197,45 @@ static void *list_from_json(size_t *n, const struct fa_json *array, size_t size,
 
 #define TO_JSON(items, n, type, fields) list_to_json(items, n, sizeof(struct type), fields, N(fields))
 #define FROM_JSON(n, array, type, fields) list_from_json(n, array, sizeof(struct type), fields, N(fields))
+
+static struct fa_json *build_to_json(const struct fa_plan_build *b)
+{
+	struct fa_json *j = object_of(b, BUILD, N(BUILD));
+
+	fa_json_set(j, "env", env_to_json(&b->env));
+	if (b->n_offers)
+		fa_json_set(j, "profiles", TO_JSON(b->offers, b->n_offers, fa_plan_offer, OFFER));
+	return j;
+}
+
+struct fa_json *fa_choice_to_json(const struct fa_choice *c)
+{
+	struct fa_json *j = object_of(c, CHOICE, N(CHOICE));
+
+	if (c->wheel.name)
+		fa_json_set(j, "wheel", object_of(&c->wheel, WHEEL, N(WHEEL)));
+	if (c->build.wanted)
+		fa_json_set(j, "build", build_to_json(&c->build));
+	return j;
+}
+
+static void choice_from_json(struct fa_choice *c, const struct fa_json *j)
+{
+	const struct fa_json *build = fa_json_get(j, "build");
+
+	read_fields(c, j, CHOICE, N(CHOICE));
+	read_fields(&c->wheel, fa_json_get(j, "wheel"), WHEEL, N(WHEEL));
+	if (!build)
+		return;
+	c->build.wanted = true;
+	read_fields(&c->build, build, BUILD, N(BUILD));
+	c->build.offers = FROM_JSON(&c->build.n_offers, fa_json_get(build, "profiles"), fa_plan_offer, OFFER);
+	fa_json_each (e, fa_json_get(build, "env"))
+		if (fa_json_string(e))
+			fa_strv_pushf(&c->build.env, "%s=%s", fa_json_key(e), fa_json_string(e));
+}
+
+/* ---- lists of the plan */
 
 static struct fa_json *wish_to_json(const struct fa_wish *w)
 {

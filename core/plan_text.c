@@ -45,6 +45,19 @@ static void line(struct fa_buf *out, const char *label, const char *value)
 		fa_buf_addf(out, "  %-13s %s\n", label, value);
 }
 
+/* What each profile takes on this machine. */
+static void add_offers(struct fa_buf *out, const struct fa_plan_build *b)
+{
+	for (size_t i = 0; i < b->n_offers; i++) {
+		const struct fa_plan_offer *o = &b->offers[i];
+		char *text = fa_strf("%-9s %3d units, about %d min, %.0f GiB of memory, wheel of %d MB", o->profile, o->units,
+		                     (o->estimate_s + 59) / 60, (double)o->peak_mib / 1024, o->wheel_mb);
+
+		line(out, i ? "" : "profiles", text);
+		free(text);
+	}
+}
+
 static void choice(struct fa_buf *out, const struct fa_choice *c)
 {
 	char *cards = fa_strv_join(&c->archs, ", "), *archs = fa_strv_join(&c->build.archs, ", ");
@@ -60,6 +73,7 @@ static void choice(struct fa_buf *out, const struct fa_choice *c)
 		char *build = fa_strf("for %s, %s%d jobs, profile %s", archs, units, c->build.jobs, c->build.profile);
 
 		line(out, "build", build);
+		add_offers(out, &c->build);
 		free(build);
 		free(units);
 		for (size_t i = 0; i < c->build.env.n; i++)

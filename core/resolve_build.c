@@ -44,22 +44,41 @@ static void round_head_dims(const struct fa_solve *s, struct fa_strv *dims)
 	*dims = rounded;
 }
 
-static void set_profile(const struct fa_solve *s, struct fa_plan_build *b)
+/* The contents of a profile; of `custom` they are what was asked for, and full has nothing left out. */
+static void set_contents(const struct fa_solve *s, struct fa_plan_build *b, const char *profile)
 {
-	const char *wish = fa_solve_wished(s, FA_WISH_PROFILE);
-	bool narrow = says(wish, "training") || says(wish, "inference"), custom;
+	bool narrow = says(profile, "training") || says(profile, "inference");
 
+	b->profile = fa_strdup(profile);
+	b->backward = !says(profile, "inference");
+	if (says(profile, "full"))
+		return;
 	split_wish(s, FA_WISH_DTYPE, &b->dtypes);
 	split_wish(s, FA_WISH_HEAD_DIM, &b->head_dims);
 	split_wish(s, FA_WISH_FEATURES, &b->features);
-	custom = !narrow && (b->dtypes.n || b->head_dims.n || b->features.n);
 	if (narrow && !b->dtypes.n && fa_json_get_string(s->kb->narrow, "dtypes"))
 		fa_strv_push(&b->dtypes, fa_json_get_string(s->kb->narrow, "dtypes"));
 	if (narrow && !b->head_dims.n && fa_json_get_string(s->kb->narrow, "head_dims"))
 		fa_strv_push(&b->head_dims, fa_json_get_string(s->kb->narrow, "head_dims"));
 	round_head_dims(s, &b->head_dims);
-	b->profile = fa_strdup(narrow ? wish : custom ? "custom" : "full");
-	b->backward = !says(wish, "inference");
+}
+
+static void set_profile(const struct fa_solve *s, struct fa_plan_build *b)
+{
+	const char *wish = fa_solve_wished(s, FA_WISH_PROFILE);
+	bool custom = fa_solve_wished(s, FA_WISH_DTYPE) || fa_solve_wished(s, FA_WISH_HEAD_DIM) ||
+	              fa_solve_wished(s, FA_WISH_FEATURES);
+
+	set_contents(s, b, says(wish, "training") || says(wish, "inference") ? wish : custom ? "custom" : "full");
+}
+
+static void release_contents(struct fa_plan_build *b)
+{
+	fa_strv_release(&b->archs);
+	fa_strv_release(&b->dtypes);
+	fa_strv_release(&b->head_dims);
+	fa_strv_release(&b->features);
+	free(b->profile);
 }
 
 /* ---- what an earlier build of ours holds: the words of its local version, which recipes/profile_units.py writes */
@@ -151,17 +170,13 @@ const char *fa_solve_build_lacks(struct fa_solve *s, const char *version)
 		        : !holds_features(&words, &b.features)                ? "features"
 		                                                              : NULL;
 	fa_strv_release(&words);
-	fa_strv_release(&b.archs);
-	fa_strv_release(&b.dtypes);
-	fa_strv_release(&b.head_dims);
-	fa_strv_release(&b.features);
-	free(b.profile);
+	release_contents(&b);
 	return lacks;
 }
 
 /* ---- its units */
 
-static bool keeps(const struct fa_plan_build *b, const struct fa_kb_unit *u)
+bool fa_solve_build_keeps(const struct fa_plan_build *b, const struct fa_kb_unit *u)
 {
 	char dim[16];
 
@@ -197,7 +212,7 @@ static void measure(const struct fa_solve *s, const struct fa_plan_build *b, str
 	for (size_t i = 0; i < s->kb->n_units; i++) {
 		const struct fa_kb_unit *u = &s->kb->units[i];
 
-		if (!keeps(b, u))
+		if (!fa_solve_build_keeps(b, u))
 			continue;
 		l->units += u->units;
 		l->seconds += u->seconds;
@@ -217,12 +232,9 @@ int fa_solve_peak(struct fa_solve *s)
 
 	set_profile(s, &b);
 	for (size_t i = 0; i < s->kb->n_units; i++)
-		if (s->kb->units[i].peak_mib > peak && keeps(&b, &s->kb->units[i]))
+		if (s->kb->units[i].peak_mib > peak && fa_solve_build_keeps(&b, &s->kb->units[i]))
 			peak = s->kb->units[i].peak_mib;
-	fa_strv_release(&b.dtypes);
-	fa_strv_release(&b.head_dims);
-	fa_strv_release(&b.features);
-	free(b.profile);
+	release_contents(&b);
 	return peak;
 }
 
@@ -251,6 +263,27 @@ static int at_most(int jobs, const char *limit)
 	return limit && atoi(limit) > 0 && atoi(limit) < jobs ? atoi(limit) : jobs;
 }
 
+/* By memory, cores and what was asked for. */
+static int count_jobs(const struct fa_solve *s, const struct load *l)
+{
+	const char *memory = s->v[FA_NAME_MEMORY], *wish = fa_solve_wished(s, FA_WISH_JOBS), *env = fa_solve_env(s, "MAX_JOBS");
+	int sum, fit = memory ? jobs_by_memory(l, atol(memory), &sum) : 1;
+
+	fit = at_most(fit < 1 ? 1 : fit, s->v[FA_NAME_FACT_CORES]);
+	return wish ? at_most(fit, wish) : at_most(fit, env);
+}
+
+/* What the heaviest of so many hold together. */
+static int peak_of(const struct load *l, int jobs)
+{
+	int sum = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		for (int u = 0; u < l->kinds[i].units && jobs > 0; u++, jobs--)
+			sum += l->kinds[i].mib;
+	return sum + jobs * l->peak;
+}
+
 static void warn_of_jobs(struct fa_solve *s, int asked, int jobs, const char *id, const char *name)
 {
 	if (asked <= jobs)
@@ -261,38 +294,47 @@ static void warn_of_jobs(struct fa_solve *s, int asked, int jobs, const char *id
 
 static void set_jobs(struct fa_solve *s, struct fa_plan_build *b, const struct load *l)
 {
-	const char *memory = s->v[FA_NAME_MEMORY], *wish = fa_solve_wished(s, FA_WISH_JOBS), *env = fa_solve_env(s, "MAX_JOBS");
-	int sum = 0, fit = memory ? jobs_by_memory(l, atol(memory), &sum) : 1, jobs;
+	const char *wish = fa_solve_wished(s, FA_WISH_JOBS), *env = fa_solve_env(s, "MAX_JOBS");
 
-	if (fit < 1)
-		fit = 1;
-	jobs = at_most(fit, s->v[FA_NAME_FACT_CORES]);
-	jobs = wish ? at_most(jobs, wish) : at_most(jobs, env);
+	b->jobs = count_jobs(s, l);
+	b->peak_mib = peak_of(l, b->jobs);
 	if (wish)
-		warn_of_jobs(s, atoi(wish), jobs, "jobs_limited", "asked_jobs");
+		warn_of_jobs(s, atoi(wish), b->jobs, "jobs_limited", "asked_jobs");
 	else if (env)
-		warn_of_jobs(s, atoi(env), jobs, "max_jobs_ignored", "max_jobs");
-	b->jobs = jobs;
-	sum = 0;
-	for (size_t i = 0; i < l->n; i++)
-		for (int u = 0; u < l->kinds[i].units && jobs > 0; u++, jobs--)
-			sum += l->kinds[i].mib;
-	b->peak_mib = sum + jobs * l->peak;
+		warn_of_jobs(s, atoi(env), b->jobs, "max_jobs_ignored", "max_jobs");
 }
 
-static void set_estimate(const struct fa_solve *s, struct fa_plan_build *b, const struct load *l)
-{
-	double archs = b->archs.n ? (double)b->archs.n : 1, factor = archs * (b->features.n ? s->kb->lean : 1);
-	double share = l->units ? (double)b->units / l->units : 1, wall, longest = l->longest * factor;
+/* ---- the profiles beside each other */
 
-	if (b->jobs < 1)
+static void offer(const struct fa_solve *s, struct fa_plan_build *b, const char *profile)
+{
+	struct fa_plan_offer *o = &b->offers[b->n_offers++];
+	struct fa_plan_build other = { 0 };
+	struct load l;
+
+	if (says(profile, b->profile)) {
+		*o = (struct fa_plan_offer){ fa_strdup(profile), b->units, b->estimate_s, b->peak_mib, b->wheel_mb };
 		return;
-	if (b->jobs > b->units)
-		longest /= 2; /* in parts: measured with 13 parts of 6 units on 16 cores, the longest 172 s of 355 */
-	wall = l->seconds * share * factor / b->jobs * s->kb->tail;
-	if (wall < longest)
-		wall = longest;
-	b->estimate_s = (int)(wall + 0.5);
+	}
+	set_contents(s, &other, profile);
+	fa_strv_append(&other.archs, &b->archs);
+	measure(s, &other, &l);
+	other.jobs = count_jobs(s, &l);
+	fa_solve_forecast(s, &other);
+	*o = (struct fa_plan_offer){ fa_strdup(profile), l.units, other.estimate_s, peak_of(&l, other.jobs), other.wheel_mb };
+	release_contents(&other);
+}
+
+static void set_offers(const struct fa_solve *s, struct fa_plan_build *b)
+{
+	static const char *const profiles[] = { "full", "training", "inference" };
+	enum { N = sizeof(profiles) / sizeof(*profiles) };
+
+	b->offers = fa_calloc(N + 1, sizeof(*b->offers));
+	for (size_t i = 0; i < N; i++)
+		offer(s, b, profiles[i]);
+	if (says(b->profile, "custom"))
+		offer(s, b, "custom");
 }
 
 /* ---- what is compiled */
@@ -325,5 +367,6 @@ void fa_solve_build(struct fa_solve *s, struct fa_plan_build *b)
 	measure(s, b, &l);
 	b->units = says(b->profile, "full") && r && r->profile ? r->profile->units : l.units;
 	set_jobs(s, b, &l);
-	set_estimate(s, b, &l);
+	fa_solve_forecast(s, b);
+	set_offers(s, b);
 }

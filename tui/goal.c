@@ -29,7 +29,14 @@ static const struct answer uses[] = {
 	{ "Inference", "forward only, bf16, head dim 128",
 	  "Compiles in the least time; for a wheel this only says what it must hold.", "inference" },
 	{ "Both", "all that upstream builds", "Every data type, head dim and feature.", NULL },
+	{ "Something else", "data types, head dims, features: named below",
+	  "Only what is named is compiled; what is left out says so when it is called.", "custom" },
 };
+
+/* What of it is told when there is something to compile: the figures need the room. */
+static const char *const uses_short[] = { "with backward, bf16 d128", "forward only, bf16 d128", "all that upstream builds",
+	                                  "as named below" };
+static const char *const offers[] = { "training", "inference", "full", "custom" };
 
 static const struct answer special[] = {
 	{ "No", "fainstall decides and shows why", "Every decision can still be changed in the tree.", NULL },
@@ -39,13 +46,33 @@ static const struct answer special[] = {
 static const struct {
 	const struct answer *v;
 	int n;
-} answers[Q_COUNT] = { { where, 3 }, { uses, 3 }, { special, 2 } };
+} answers[Q_COUNT] = { { where, 3 }, { uses, 4 }, { special, 2 } };
+
+static bool is_content(int wish)
+{
+	return wish == FA_WISH_DTYPE || wish == FA_WISH_HEAD_DIM || wish == FA_WISH_FEATURES;
+}
+
+static bool is_about_use(int wish)
+{
+	return wish == FA_WISH_PROFILE || is_content(wish);
+}
+
+static bool is_no_special(int wish)
+{
+	return wish == FA_WISH_ENV || is_about_use(wish);
+}
+
+static bool is_special(int wish)
+{
+	return !is_no_special(wish);
+}
 
 static bool asks_special(const struct tui_model *m)
 {
 	bool any = m->special;
 	for (int i = 0; i < FA_WISH_COUNT; i++)
-		any |= i != FA_WISH_ENV && i != FA_WISH_PROFILE && fa_wish_get(&m->wish, i);
+		any |= is_special(i) && fa_wish_get(&m->wish, i);
 	return any;
 }
 
@@ -53,6 +80,12 @@ static bool asks_special(const struct tui_model *m)
 static bool offered(const struct tui_model *m, int question, int i)
 {
 	return question != Q_WHERE || i != 0 || m->start.active_env;
+}
+
+static bool names_content(const struct tui_model *m)
+{
+	return fa_wish_get(&m->wish, FA_WISH_DTYPE) || fa_wish_get(&m->wish, FA_WISH_HEAD_DIM) ||
+	       fa_wish_get(&m->wish, FA_WISH_FEATURES);
 }
 
 static int marked(const struct tui_model *m, int question)
@@ -64,9 +97,18 @@ static int marked(const struct tui_model *m, int question)
 			return m->start.active_env ? 0 : 1;
 		return strcmp(env, "default") == 0 ? 1 : 2;
 	case Q_USE:
-		return tui_same(use, "training") ? 0 : tui_same(use, "inference") ? 1 : !use || !strcmp(use, "full") ? 2 : -1;
+		if (tui_same(use, "training") || tui_same(use, "inference"))
+			return tui_same(use, "inference");
+		return tui_same(use, "custom") || names_content(m) ? 3 : 2;
 	default: return asks_special(m);
 	}
+}
+
+static void add_wishes(struct tui_rows *out, const struct tui_model *m, bool (*of)(int wish), bool all)
+{
+	for (int i = 0; i < FA_WISH_COUNT; i++)
+		if (of(i) && (all || fa_wish_get(&m->wish, i)))
+			tui_rows_add(out, ROW_WISH, i, 0, true);
 }
 
 static void goal_rows(struct tui_rows *out, const struct tui_model *m)
@@ -78,15 +120,37 @@ static void goal_rows(struct tui_rows *out, const struct tui_model *m)
 		for (int i = 0; i < answers[q].n; i++)
 			if (offered(m, q, i))
 				tui_rows_add(out, ROW_ANSWER, q, i, true);
+		if (q == Q_USE)
+			add_wishes(out, m, is_content, m->special || marked(m, Q_USE) == 3);
 	}
-	for (int i = 0; i < FA_WISH_COUNT; i++)
-		if (i != FA_WISH_ENV && i != FA_WISH_PROFILE && (m->special || fa_wish_get(&m->wish, i)))
-			tui_rows_add(out, ROW_WISH, i, 0, true);
+	add_wishes(out, m, is_special, m->special);
+}
+
+/* "with backward, bf16 d128: 3 min, 89 GiB, 5 MB", by the plan for this machine; false: nothing is to be compiled. */
+static bool figures_of(const struct tui_model *m, int use, char *out, size_t size)
+{
+	const struct fa_plan_build *b = m->plan ? &m->plan->choice.build : NULL;
+	for (size_t i = 0; b && b->wanted && i < b->n_offers; i++) {
+		const struct fa_plan_offer *o = &b->offers[i];
+		int min = (o->estimate_s + 59) / 60;
+		char time[32];
+		if (!tui_same(o->profile, offers[use]) || o->estimate_s <= 0)
+			continue;
+		if (min < 100)
+			snprintf(time, sizeof time, "%d min", min);
+		else
+			snprintf(time, sizeof time, "%.1f h", min / 60.0);
+		snprintf(out, size, "%s: %s, %d GiB, %d MB", uses_short[use], time, (o->peak_mib + 1023) / 1024, o->wheel_mb);
+		return true;
+	}
+	return false;
 }
 
 static const char *text_of(const struct tui_model *m, int question, int i, char *space, size_t size)
 {
 	const char *torch = m->facts ? fa_facts_text(m->facts, FA_FACT_TORCH) : NULL, *env = fa_wish_get(&m->wish, FA_WISH_ENV);
+	if (question == Q_USE && figures_of(m, i, space, size))
+		return space;
 	if (question != Q_WHERE || (i == 2 && marked(m, Q_WHERE) != 2) || i == 1)
 		return answers[question].v[i].text;
 	if (i == 2)
@@ -141,26 +205,40 @@ static void goal_draw(struct tui_grid *g, const struct tui_model *m, const struc
 
 static void goal_hint(char *out, size_t size, const struct tui_model *m, const struct tui_row *at)
 {
-	(void)m;
-	if (at && at->kind == ROW_ANSWER)
+	char figures[200];
+	if (at && at->kind == ROW_ANSWER && at->index == Q_USE && figures_of(m, at->sub, figures, sizeof figures))
+		snprintf(out, size, "%s By recorded times, on this machine: time, most memory, wheel.",
+		         answers[at->index].v[at->sub].hint);
+	else if (at && at->kind == ROW_ANSWER)
 		snprintf(out, size, "%s", answers[at->index].v[at->sub].hint);
 	else if (at && at->kind == ROW_WISH)
 		snprintf(out, size, "--%s: %s", fa_wish_row(at->index)->option, fa_wish_row(at->index)->help);
 }
 
-static void clear_special(struct tui_model *m)
+static bool is_not_about_use(int wish)
+{
+	return !is_about_use(wish);
+}
+
+/* Only these wishes stay. */
+static void keep_wishes(struct tui_model *m, bool (*stays)(int wish))
 {
 	struct fa_strv words = FA_STRV_INIT;
 	for (int i = 0; i < FA_WISH_COUNT; i++) {
-		if ((i != FA_WISH_ENV && i != FA_WISH_PROFILE) || !fa_wish_get(&m->wish, i))
+		if (!stays(i) || !fa_wish_get(&m->wish, i))
 			continue;
 		fa_strv_pushf(&words, "--%s", fa_wish_row(i)->option);
 		fa_strv_push(&words, fa_wish_get(&m->wish, i));
 	}
-	if (asks_special(m))
-		tui_wish_words(m, &words);
-	m->special = false;
+	tui_wish_words(m, &words);
 	fa_strv_release(&words);
+}
+
+static void clear_special(struct tui_model *m)
+{
+	if (asks_special(m))
+		keep_wishes(m, is_no_special);
+	m->special = false;
 }
 
 static void choose(struct tui_model *m, const struct tui_row *at)
@@ -174,6 +252,8 @@ static void choose(struct tui_model *m, const struct tui_row *at)
 		tui_edit(m, FA_WISH_ENV);
 	else if (at->index == Q_WHERE)
 		tui_wish(m, FA_WISH_ENV, m->start.active_env ? value : NULL);
+	else if (at->index == Q_USE && !value)
+		keep_wishes(m, is_not_about_use);
 	else if (at->index == Q_USE)
 		tui_wish(m, FA_WISH_PROFILE, value);
 	else if (at->sub == 0)
