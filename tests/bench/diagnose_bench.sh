@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 fainstall=${1:-./fainstall} old=${2:-}
-export FAINSTALL_DATA=${FAINSTALL_DATA:-$PWD}
+unset FAINSTALL_DATA # each finds the knowledge beside itself
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
@@ -16,7 +16,7 @@ numbered() { # FILE BYTES TEXT: the text on every line, with a number, so that n
 
 run() { # PROGRAM FILE: "CPU seconds, KiB" into $dir/time; 1: no cause, as for random bytes; anything else is no measurement
 	/usr/bin/time -f "%U %S %M" -o "$dir/time" "$1" diagnose "$2" --json >"$dir/out" 2>"$dir/err" || [ $? -eq 1 ] ||
-		{ cat "$dir/err"; return 1; }
+		{ cat "$dir/err" >&2; return 1; }
 	tail -n 1 "$dir/time"
 }
 
