@@ -89,7 +89,8 @@ def compare(theirs, mine):
 
 
 def differences(compared):
-    return sorted((abs(r[k]["ratio"] - 1), r, k) for r in compared for k in ("forward", "backward", "both") if k in r)
+    """(how far off, the row, which figure), the furthest last."""
+    return sorted(((abs(r[k]["ratio"] - 1), r, k) for r in compared for k in ("forward", "backward", "both") if k in r), key=lambda d: d[0])
 
 
 def shape_words(r):

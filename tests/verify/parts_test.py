@@ -42,6 +42,7 @@ class Parts(unittest.TestCase):
         self.assertEqual(compared[0]["forward"], {"upstream": 210.52, "here": 200.0, "ratio": 0.95})
         self.assertNotIn("backward", compared[1])
         self.assertAlmostEqual(upstream.differences(compared)[-1][0], 2.125, 3)
+        self.assertEqual(len(upstream.differences(compared + compared)), 10)  # two as far off as each other
 
     def test_every_value_of_every_parameter_is_met_in_the_part_chosen(self):
         calls = [Call(d=d, causal=c, seqlen=s, dtype=t) for d in (32, 40, 64, 128) for c in (False, True) for s in range(12) for t in "hb"]
