@@ -78,6 +78,7 @@ void cli_say(bool color, enum fa_status status, const char *text, const char *ne
 /* A command returns 0 with *status the exit status, or -1 with err, which main() prints. */
 int cli_detect(const struct cli *c, int *status, struct fa_err *err);
 int cli_matrix(const struct cli *c, int *status, struct fa_err *err);
+int cli_recipe(const struct cli *c, int *status, struct fa_err *err);
 int cli_plan(const struct cli *c, int *status, struct fa_err *err);
 int cli_install(const struct cli *c, int *status, struct fa_err *err);
 int cli_verify(const struct cli *c, int *status, struct fa_err *err);

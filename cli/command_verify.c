@@ -88,7 +88,7 @@ static int clone_step(struct fa_plan *plan, struct fa_err *err)
 	int rc = fa_matrix_open(&m, err);
 
 	if (rc == 0)
-		rc = fa_kb_make(&kb, m, err);
+		rc = fa_matrix_kb(&kb, m, err);
 	r = rc == 0 ? fa_kb_release(kb, plan->choice.line, plan->choice.flash_attn) : NULL;
 	if (r && r->tag && kb->repository) {
 		args = fa_json_new_object();
@@ -102,7 +102,6 @@ static int clone_step(struct fa_plan *plan, struct fa_err *err)
 		fa_plan_add_step(plan, FA_STEP_CLONE, text, args);
 		free(text);
 	}
-	fa_kb_free(kb);
 	fa_matrix_close(m);
 	return rc;
 }

@@ -46,6 +46,7 @@ static int dispatch(const struct cli *c, int *status, struct fa_err *err)
 	switch (c->command) {
 	case CLI_DETECT: return cli_detect(c, status, err);
 	case CLI_MATRIX: return cli_matrix(c, status, err);
+	case CLI_RECIPE: return cli_recipe(c, status, err);
 	case CLI_INSTALL: return cli_install(c, status, err);
 	case CLI_VERIFY: return cli_verify(c, status, err);
 	case CLI_INSPECT: return cli_inspect(c, status, err);

@@ -23,5 +23,5 @@ for wheel in "$dir"/wheels/*.whl; do
 	python3 -m zipfile -e "$wheel" "$unpacked"
 done
 rm -rf "$unpacked"/nvidia_cutlass_dsl/cu*/lib/stubs "$unpacked"/tvm_ffi/3rdparty "$unpacked"/tvm_ffi/lib/libtvm_ffi_testing.so
-tar -C "$unpacked" --sort=name --owner=0 --group=0 -cf - . | nice xz -T1 --x86 --lzma2=preset=9e | split -b 50M -d - "$dir/fa4.tar.xz."
+tar -C "$unpacked" --sort=name --owner=0 --group=0 -cf - . | xz -T1 --x86 --lzma2=preset=3 | split -b 50M -d - "$dir/fa4.tar.xz."
 ls -l "$dir"/wheels/*.whl "$dir"/fa4.tar.xz.*

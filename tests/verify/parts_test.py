@@ -1,7 +1,9 @@
 """The parts of recipes/verifying that need no torch: what is read from upstream's benchmark, which parameter sets are chosen, what a
 build lacks. python3 tests/verify/parts_test.py"""
 
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -10,7 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "recipes"))
 sys.dont_write_bytecode = True
 
-from verifying import lines, pytests, upstream   # noqa: E402
+from verifying import lines, pytests, supervisor, upstream   # noqa: E402
 
 SAID = """### causal=False, headdim=64, batch_size=32, seqlen=512 ###
 Flash2 fwd: 210.52 TFLOPs/s, bwd: 195.01 TFLOPs/s, fwd + bwd: 199.20 TFLOPs/s
@@ -75,6 +77,55 @@ class Parts(unittest.TestCase):
         self.assertEqual(pytests.last_line("    assert 1 == 2\nE   AssertionError: planted\nE   assert 1 == 2\nfile.py:3: AssertionError"),
                          "AssertionError: planted")
         self.assertEqual(pytests.last_line(""), "")
+
+
+class BadInput(unittest.TestCase):
+    def said_of(self, **card):
+        said = []
+        run = supervisor.Run.__new__(supervisor.Run)
+        run.tell = lambda kind, **what: said.append(what)
+        supervisor.Run.look_at_card(run, dict({"name": "NVIDIA A100", "memory_mib": 40000, "free_mib": 39000}, **card))
+        return [w["id"] for w in said], " ".join(w["text"] for w in said)
+
+    def test_a_card_that_another_process_fills_is_said_to_be_in_use(self):
+        self.assertEqual(self.said_of()[0], [])
+        ids, text = self.said_of(free_mib=9000)
+        self.assertEqual(ids, ["card_in_use"])
+        self.assertIn("9,000 of the card's 40,000 MiB are free", text)
+        self.assertIn("sizes shrink", text)
+
+    def test_a_slice_of_a_card_is_said_to_be_one(self):
+        self.assertEqual(self.said_of(name="NVIDIA A100 MIG 1g.5gb", memory_mib=4800, free_mib=4700)[0], ["mig_slice"])
+
+    def verify(self, torch, *more):
+        with tempfile.TemporaryDirectory() as site:
+            for name, version in (("torch", "2.8.0"), ("flash_attn", "2.8.3")):
+                os.makedirs(os.path.join(site, name))
+                with open(os.path.join(site, name, "__init__.py"), "w", encoding="utf-8") as f:
+                    f.write(torch if name == "torch" else "")
+                info = os.path.join(site, "%s-%s.dist-info" % (name, version))
+                os.makedirs(info)
+                with open(os.path.join(info, "METADATA"), "w", encoding="utf-8") as f:
+                    f.write("Metadata-Version: 2.1\nName: %s\nVersion: %s\n" % (name.replace("_", "-"), version))
+            p = subprocess.run([sys.executable, "-S", os.path.join(HERE, "..", "..", "recipes", "verify.py"), "--line", "fa2", *more],
+                               env=dict(os.environ, PYTHONPATH=site, PYTHONDONTWRITEBYTECODE="1"), stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, timeout=60, check=False)
+        return p.returncode, [json.loads(x) for x in p.stdout.decode().splitlines()]
+
+    def test_a_broken_torch_is_a_finding_and_the_later_stages_say_why_they_were_not_run(self):
+        for torch, word in (("raise ImportError('libcudart.so.12: cannot open shared object file')", "libcudart.so.12"),
+                            ("import os\nos.abort()", "SIGABRT"), ("1 / 0", "division by zero")):
+            code, said = self.verify(torch)
+            self.assertEqual(code, 1)
+            bad = [x for x in said if x["kind"] == "check" and x["status"] == "failed"]
+            self.assertEqual([(x["stage"], x["id"]) for x in bad], [("import", "torch")])
+            self.assertIn(word, bad[0]["text"])
+            self.assertEqual(said[-1]["kind"], "done")
+            self.assertEqual(said[-1]["stages"]["numbers"], "not_run")
+
+    def test_upstream_without_a_card_is_not_run(self):
+        _, said = self.verify("raise ImportError('no')", "--upstream", "", "--upstream-why", "needs the repository")
+        self.assertEqual(said[-1]["stages"]["upstream"], "not_run")
 
 
 if __name__ == "__main__":
