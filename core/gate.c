@@ -18,12 +18,14 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
 	KEEP_OUTPUT = 1024 * 1024, /* bytes of a compiler's output */
 	TICK_MS = 250,
 	TRIES = 2, /* of a unit that the kernel killed */
+	HANG_S = 600,
 	USUAL_MIB = 4000,
 	USUAL_CXX_MIB = 1300
 };
@@ -50,7 +52,9 @@ struct run { /* one try of a unit */
 	int out, life; /* the compiler's output; our end of the watcher's pipe */
 	struct fa_buf output;
 	int wait_status;
-	bool ended, pushed_out, stop_seen;
+	bool ended, pushed_out, stop_seen, hung;
+	uint64_t ticks; /* of CPU, when it was looked at last */
+	double alive;   /* CLOCK_MONOTONIC, not while the machine sleeps: when it last used some */
 	double seconds, cpu;
 	int64_t peak_mib;
 };
@@ -304,14 +308,26 @@ static void read_output(struct run *r)
 		fa_buf_add(&r->output, chunk, (size_t)n);
 }
 
+static double awake(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 static void measure(struct gate *g, struct run *r)
 {
 	struct fa_gate_slot *s = fa_gate_table_mine(&g->table);
-	int64_t mib = fa_tree_resident_kib(getpid()) / 1024;
+	struct fa_tree_use use;
 
-	s->rss_mib = mib;
-	if (mib > r->peak_mib)
-		r->peak_mib = mib;
+	fa_tree_use(&use, getpid());
+	s->rss_mib = use.resident_kib / 1024;
+	if (s->rss_mib > r->peak_mib)
+		r->peak_mib = s->rss_mib;
+	if (use.ticks != r->ticks || use.waits || r->alive <= 0)
+		r->alive = awake();
+	r->ticks = use.ticks;
 }
 
 static void end_group(struct run *r)
@@ -329,6 +345,11 @@ static void look_for_reasons_to_stop(struct gate *g, struct run *r)
 	} else if (fa_gate_table_mine(&g->table)->stop) {
 		r->pushed_out = true;
 		end_group(r);
+	} else if (awake() - r->alive > (double)fa_gate_setting("FAINSTALL_GATE_HANG_S", HANG_S)) {
+		r->hung = true;
+		end_group(r);
+		fa_buf_addf(&r->output, "\n%s: error: the compiler hangs: it used no CPU for %.0f s and was stopped\n", g->unit,
+		            awake() - r->alive);
 	}
 }
 
@@ -406,30 +427,36 @@ static bool try_again(struct gate *g, struct run *r, int tries)
 }
 
 /* The first unit that fails stops the rest. */
-static void report_failure(struct gate *g, struct run *r)
+static void stop_the_rest(const struct gate *g)
 {
-	const char *text = fa_buf_str(&r->output), *line;
-	size_t len = 0;
-	char *path;
-	int fd;
+	char *path = g->dir ? fa_path_join(g->dir, "stop") : NULL;
+	int fd = path ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
 
-	if (r->stop_seen || stopped) {
-		tell(g, "stopped", r, NULL, 0);
-		return;
-	}
-	line = fa_gate_first_error(text, &len);
-	if (!line) {
-		line = text;
-		len = strcspn(text, "\n");
-	}
-	tell(g, killed_for_memory(r) ? "no_memory" : "failed", r, line, len);
-	if (!g->dir)
-		return;
-	path = fa_path_join(g->dir, "stop");
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd >= 0)
 		close(fd);
 	free(path);
+}
+
+static void report_failure(struct gate *g, struct run *r)
+{
+	const char *text = fa_buf_str(&r->output), *line, *what = killed_for_memory(r) ? "no_memory" : "failed";
+	size_t len = 0;
+	char silent[64];
+
+	if ((r->stop_seen && !r->hung) || stopped) {
+		tell(g, "stopped", r, NULL, 0);
+		return;
+	}
+	snprintf(silent, sizeof(silent), "%s %d without a word",
+	         WIFSIGNALED(r->wait_status) ? "ended by signal" : "exit status",
+	         WIFSIGNALED(r->wait_status) ? WTERMSIG(r->wait_status) : exit_of(r));
+	line = fa_gate_first_error(text, &len);
+	if (!line) {
+		line = r->output.len ? text : silent;
+		len = strcspn(line, "\n");
+	}
+	tell(g, what, r, line, len);
+	stop_the_rest(g);
 }
 
 static int run_unit(struct gate *g, char **argv)

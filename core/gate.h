@@ -13,7 +13,8 @@
  *   FAINSTALL_GATE_OBJECTS where objects are kept by content (objects.h); FAINSTALL_GATE_IDENTITY, FAINSTALL_GATE_ROOTS alike
  *   FAINSTALL_GATE_JOBS    at most so many units of this build at a time; 0 or unset: cores
  *   FAINSTALL_GATE_TABLE   the table's file instead of the user's; FAINSTALL_GATE_CORES, FAINSTALL_GATE_MEMORY_MIB (all that may
- *                          be used), FAINSTALL_GATE_RESERVE_MIB, FAINSTALL_GATE_NICE instead of what is found or usual */
+ *                          be used), FAINSTALL_GATE_RESERVE_MIB, FAINSTALL_GATE_NICE, FAINSTALL_GATE_HANG_S (a compiler that uses no CPU for so
+ *                          long has failed; 600) instead of what is found or usual */
 #ifndef FA_GATE_H
 #define FA_GATE_H
 

@@ -243,20 +243,56 @@ void fa_tree_signal(const struct fa_tree *t, int sig)
 	}
 }
 
-int64_t fa_tree_resident_kib(pid_t root)
+static int64_t resident_kib(pid_t pid)
 {
-	struct pids found = { NULL, 0, 0 };
-	int64_t page_kib = sysconf(_SC_PAGESIZE) / 1024, sum = 0;
 	char path[48], text[256];
 	long size, resident;
 
+	snprintf(path, sizeof(path), "/proc/%ld/statm", (long)pid);
+	if (!slurp(path, text, sizeof(text)) || sscanf(text, "%ld %ld", &size, &resident) != 2)
+		return 0;
+	return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* "pid (name) state …": the name may hold anything. Fields after it: state, 10 others, utime, stime, cutime, cstime. */
+static void add_time(struct fa_tree_use *use, pid_t pid)
+{
+	char path[48], text[1024], state, *end;
+	unsigned long user, system;
+	long children_user, children_system;
+
+	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+	if (!slurp(path, text, sizeof(text)) || !(end = strrchr(text, ')')) ||
+	    sscanf(end + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu %lu %ld %ld", &state, &user, &system,
+	           &children_user, &children_system) != 5)
+		return;
+	use->ticks += user + system + (unsigned long)children_user + (unsigned long)children_system;
+	use->waits |= state == 'T' || state == 't' || state == 'D';
+}
+
+int64_t fa_tree_resident_kib(pid_t root)
+{
+	struct pids found = { NULL, 0, 0 };
+	int64_t sum = 0;
+
+	push(&found, root);
+	descend(&found);
+	for (size_t i = 1; i < found.n; i++)
+		sum += resident_kib(found.v[i]);
+	free(found.v);
+	return sum;
+}
+
+void fa_tree_use(struct fa_tree_use *out, pid_t root)
+{
+	struct pids found = { NULL, 0, 0 };
+
+	*out = (struct fa_tree_use){ 0 };
 	push(&found, root);
 	descend(&found);
 	for (size_t i = 1; i < found.n; i++) {
-		snprintf(path, sizeof(path), "/proc/%ld/statm", (long)found.v[i]);
-		if (slurp(path, text, sizeof(text)) && sscanf(text, "%ld %ld", &size, &resident) == 2)
-			sum += resident * page_kib;
+		out->resident_kib += resident_kib(found.v[i]);
+		add_time(out, found.v[i]);
 	}
 	free(found.v);
-	return sum;
 }

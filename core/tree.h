@@ -29,4 +29,14 @@ void fa_tree_signal(const struct fa_tree *t, int sig);
 /* Sum of the resident memory of all descendants now, KiB. Pages they share count once for each. */
 int64_t fa_tree_resident_kib(pid_t root);
 
+struct fa_tree_use {
+	int64_t resident_kib;
+	uint64_t
+	        ticks; /* of CPU, used by all of them and by children that have ended; changes as long as any of them computes */
+	bool waits;    /* one is stopped, or waits for a disk */
+};
+
+/* The same and more, of all descendants now. */
+void fa_tree_use(struct fa_tree_use *out, pid_t root);
+
 #endif

@@ -190,7 +190,8 @@ static void note(const char *what, const char *unit)
 	free(line);
 }
 
-/* The compiler: "slow…" 30 s; "bad…" fails; "once…" is killed the first time; "hog…" always; "own…" leaves a child in a session of
+/* The compiler: "slow…" 30 s; "hang…" for ever, without using CPU; "crash…" of signal
+ * 11; "bad…" fails; "once…" is killed the first time; "hog…" always; "own…" leaves a child in a session of
  * its own; all others 30 ms. */
 static int fake_compiler(int argc, char **argv)
 {
@@ -208,6 +209,10 @@ static int fake_compiler(int argc, char **argv)
 	}
 	if (!strncmp(unit, "hog", 3) || (!strncmp(unit, "once", 4) && first))
 		kill(getpid(), SIGKILL);
+	if (!strncmp(unit, "hang", 4))
+		pause();
+	if (!strncmp(unit, "crash", 5))
+		raise(SIGSEGV);
 	if (!strncmp(unit, "slow", 4)) {
 		if (fork() == 0) { /* as nvcc: sh, cicc */
 			sleep(30);
@@ -480,6 +485,31 @@ static void a_gate_told_to_end_takes_its_compiler_along(void **state)
 	assert_true(group_goes(compiler));
 }
 
+static void a_compiler_that_crashes_without_a_word_is_told(void **state)
+{
+	(void)state;
+	assert_int_equal(ended(gate("crash.o")), 128 + SIGSEGV);
+	assert_true(events_say("ended by signal 11 without a word"));
+}
+
+static void a_compiler_that_hangs_is_a_finding(void **state)
+{
+	pid_t hang, next;
+	double began = seconds_now();
+
+	(void)state;
+	setenv("FAINSTALL_GATE_HANG_S", "1", 1);
+	hang = gate("hang.o");
+	assert_true(first_begun() > 0);
+	next = gate("u.o");
+	assert_int_not_equal(ended(hang), 0);
+	ended(next);
+	unsetenv("FAINSTALL_GATE_HANG_S");
+	assert_true(seconds_now() - began < 10);
+	assert_true(events_say("the compiler hangs: it used no CPU for"));
+	assert_true(events_say("\"failed\""));
+}
+
 static void drained_the_running_ones_end_and_nothing_starts(void **state)
 {
 	char *flag = fa_path_join(home, "drain");
@@ -533,6 +563,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(one_that_is_killed_again_fails_for_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_killed_gate_leaves_no_compiler_behind, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_gate_told_to_end_takes_its_compiler_along, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_compiler_that_crashes_without_a_word_is_told, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_compiler_that_hangs_is_a_finding, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(drained_the_running_ones_end_and_nothing_starts, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(other_calls_go_straight_through, set_up, tear_down),
 	};
