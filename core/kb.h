@@ -229,8 +229,8 @@ void fa_kb_tidy(struct fa_kb *kb); /* between two questions: forgets what earlie
 void fa_kb_hold_files(struct fa_kb *kb);
 void fa_kb_clear_shelves(struct fa_kb *kb);
 struct fa_kb_rule *fa_kb_add_rule(struct fa_kb *kb, enum fa_rule_on on); /* zeroed, behind those that are there */
-const char *fa_kb_own(struct fa_kb *kb, char *text);                     /* takes it: use what is returned; as long as kb lives */
-void fa_kb_shelve(struct fa_kb *kb);                                     /* after files were added */
+const char *fa_kb_own(struct fa_kb *kb, char *text); /* takes it: use what is returned; as long as kb lives */
+void fa_kb_shelve(struct fa_kb *kb);                 /* after files were added */
 int fa_kb_add_listing(struct fa_kb *kb, const char *name, const char *base, const char *listing);
 
 const struct fa_kb_arch *fa_kb_arch(const struct fa_kb *kb, const char *arch);
