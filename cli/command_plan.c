@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* An architecture that no card has is a slip of the hand. */
 static int check_archs(const struct fa_wish *wish, struct fa_matrix *m, struct fa_err *err)
@@ -69,18 +70,36 @@ void cli_print_plan(const struct cli *c, const struct fa_plan *plan)
 	fa_buf_release(&out);
 }
 
-/* The refusal that decides, for the one line: the first of the list, or of the tree. */
+static bool is_not_asked(const struct fa_refusal *r)
+{
+	return r->rule && !strncmp(r->rule, "asked_", 6);
+}
+
+/* The refusal that decides, for the one line: what was asked for and is nowhere comes first in the list; else the first of
+ * Flash-Attention, else of torch. */
+static const struct fa_refusal *decisive(const struct fa_plan *p)
+{
+	if (p->n_rejected && is_not_asked(&p->rejected[0]))
+		return &p->rejected[0];
+	for (int torch = 0; torch < 2; torch++)
+		for (size_t i = 0; i < p->n_rejected; i++)
+			if (!is_not_asked(&p->rejected[i]) && (torch || strncmp(p->rejected[i].candidate, "torch ", 6) != 0))
+				return &p->rejected[i];
+	return p->n_rejected ? &p->rejected[0] : NULL;
+}
+
 static int say_impossible(const struct fa_plan *p, struct fa_err *err)
 {
+	const struct fa_refusal *refusal = decisive(p);
 	struct fa_strv words = FA_STRV_INIT;
 	const char *rule = NULL, *needed = NULL, *found = NULL, *what = NULL;
 	char *nearest;
 
-	if (p->n_rejected) {
-		what = p->rejected[0].candidate;
-		rule = p->rejected[0].rule;
-		needed = p->rejected[0].needed;
-		found = p->rejected[0].found;
+	if (refusal) {
+		what = refusal->candidate;
+		rule = refusal->rule;
+		needed = refusal->needed;
+		found = refusal->found;
 	}
 	for (size_t i = 0; i < p->n_tree && !rule; i++) {
 		for (size_t k = 0; k < p->tree[i].n_others && !rule; k++) {

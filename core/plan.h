@@ -179,6 +179,10 @@ void fa_plan_release(struct fa_plan *p);
  * filled also when the status is ACTION or IMPOSSIBLE; -1 is only for damaged knowledge. */
 int fa_resolve(struct fa_plan *out, const struct fa_facts *facts, const struct fa_wish *wish, struct fa_matrix *matrix,
                struct fa_err *err);
+
+/* Folder (or a description) of the environment that a plan without --env adopts: the active one, else the one that holds torch.
+ * NULL: a new one is made. The caller's. */
+char *fa_plan_environment(const struct fa_facts *facts);
 int fa_plan_steps(struct fa_plan *plan, const struct fa_facts *facts, struct fa_matrix *matrix, struct fa_err *err);
 
 #endif

@@ -173,8 +173,10 @@ static void steps(struct fa_buf *out, const struct fa_plan *p)
 		fa_buf_addf(out, "  %zu. %s", i + 1, p->steps[i].title);
 		if (p->steps[i].bytes > 0)
 			fa_buf_addf(out, ", %.1f MB", (double)p->steps[i].bytes / 1e6);
-		if (p->steps[i].estimate_s > 0)
+		if (p->steps[i].estimate_s >= 60)
 			fa_buf_addf(out, ", about %d min", (p->steps[i].estimate_s + 59) / 60);
+		else if (p->steps[i].estimate_s > 0)
+			fa_buf_addf(out, ", about %d s", p->steps[i].estimate_s);
 		fa_buf_addc(out, '\n');
 	}
 }

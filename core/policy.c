@@ -113,7 +113,7 @@ static int add(const struct reading *r, enum fa_rule_on on, const char *id, cons
 		.id = id, .text = text, .policy_when = when ? fa_kb_own(r->kb, fa_strdup(when)) : NULL, .policy_need = need
 	};
 	if (fa_rule_compile(&rule->when, when, fa_name_find_word, NULL, &why) < 0 ||
-	    fa_rule_compile(&rule->need, need, fa_name_find_word, NULL, &why) < 0)
+	    fa_rule_compile(&rule->need, rule->policy_need, fa_name_find_word, NULL, &why) < 0)
 		rc = bad(r, id, why.text);
 	return rc;
 }

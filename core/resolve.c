@@ -173,7 +173,7 @@ static int ask_with_network(struct fa_solve *s)
 	const struct fa_json *row = fa_kb_id(s->kb, "offline_missing");
 	struct fa_wish online = FA_WISH_INIT, asked = FA_WISH_INIT;
 	struct fa_plan *p = s->plan;
-	char *missing, *text;
+	char *missing, *text, *command;
 	int rc;
 
 	fa_wish_copy(&online, s->wish);
@@ -192,11 +192,55 @@ static int ask_with_network(struct fa_solve *s)
 		                                         p->choice.flash_attn ? p->choice.flash_attn : "");
 		fa_solve_extra(s, "missing", missing);
 		text = fa_solve_text(s, fa_json_get_string(row, "text") ? fa_json_get_string(row, "text") : "offline", NULL);
-		fa_plan_act(p, "offline_missing", text, fa_json_get_string(row, "command"));
+		command = fa_json_get_string(row, "command") ? fa_solve_command(s, fa_json_get_string(row, "command"), NULL)
+		                                             : NULL;
+		fa_plan_act(p, "offline_missing", text, command);
+		free(command);
 		p->status = FA_PLAN_ACTION;
 		free(text);
 	}
 	fa_wish_release(&online);
+	return rc;
+}
+
+/* What would be done with the torch of the board's maker, and that it must be installed first. */
+static int ask_with_torch_of_board(struct fa_solve *s)
+{
+	const struct fa_json *row = fa_kb_id(s->kb, "torch_of_board");
+	const char *cuda = fa_json_get_string(s->board, "cuda"), *name = fa_json_get_string(s->board, "name");
+	const char *pattern = fa_json_get_string(row, "text");
+	struct fa_facts with = FA_FACTS_INIT;
+	struct fa_strv archs = FA_STRV_INIT;
+	struct fa_wish wish = FA_WISH_INIT;
+	struct fa_plan *p = s->plan;
+	char *text;
+	int rc;
+
+	fa_facts_merge(&with, s->facts);
+	fa_facts_set_text(&with, FA_FACT_TORCH, fa_json_get_string(s->board, "torch"), NULL);
+	fa_facts_set_text(&with, FA_FACT_TORCH_CUDA, cuda, NULL);
+	fa_facts_set_text(&with, FA_FACT_TORCH_HIP, "", NULL);
+	fa_facts_set_bool(&with, FA_FACT_TORCH_CXX11ABI, true, NULL);
+	fa_strv_split(&archs, fa_json_get_string(s->board, "archs"), " ");
+	fa_facts_set_list(&with, FA_FACT_TORCH_ARCHS, &archs, NULL);
+	fa_wish_copy(&wish, s->wish);
+	fa_plan_release(p);
+	rc = fa_solve_once(p, &with, &wish, s->kb, s->quiet ? FA_SOLVE_QUIET : 0u);
+	if (rc == 0 && p->status != FA_PLAN_IMPOSSIBLE) {
+		fa_solve_extra(s, "board_torch", fa_strdup(name));
+		text = fa_solve_text(s, pattern ? pattern : "torch_of_board", NULL);
+		fa_plan_act(p, "torch_of_board", text, NULL);
+		for (size_t i = 0; i < p->n_tree; i++)
+			if (says(p->tree[i].question, "torch")) {
+				free(p->tree[i].because);
+				p->tree[i].because = fa_strdup(name);
+			}
+		p->status = FA_PLAN_ACTION;
+		free(text);
+	}
+	fa_wish_release(&wish);
+	fa_facts_release(&with);
+	fa_strv_release(&archs);
 	return rc;
 }
 
@@ -239,6 +283,8 @@ int fa_solve_once(struct fa_plan *out, const struct fa_facts *facts, const struc
 		fa_solve_choose(&s);
 		if (!quiet)
 			fa_solve_explain(&s);
+	} else if (s.board) {
+		rc = ask_with_torch_of_board(&s);
 	} else if (fa_solve_wished(&s, FA_WISH_OFFLINE) && !s.ready) {
 		rc = ask_with_network(&s);
 	} else {

@@ -22,6 +22,7 @@ struct fa_torch_option {
 	const char *version, *minor, *word, *vendor, *cuda, *major, *rocm, *abi, *codes, *glibc, *cxx, *pythons, *platforms;
 	const struct fa_kb_cuda *cuda_row;
 	bool kept, release, pypi;
+	bool for_some;    /* kept where one that serves all cards is not found */
 	signed char fits; /* with every card and nothing mended: 1 yes, 0 no, -1 not asked yet */
 };
 
@@ -115,6 +116,7 @@ struct fa_solve {
 	struct fa_torch_option *torch;
 	size_t n_torch;
 	bool kept;                    /* the list holds what is installed, alone */
+	const struct fa_json *board;  /* whose own torch is what serves it; NULL: not so */
 	bool free_torch;              /* ask as if torch could be chosen */
 	bool ready;                   /* only an answer that is ready counts: nothing is mended */
 	bool any_card;                /* this pass is content with some of the cards */
@@ -170,7 +172,8 @@ extern const char FA_SUBJECT_TORCH[], FA_SUBJECT_SOURCE[], FA_SUBJECT_CK[], FA_S
 void fa_solve_refuse(struct fa_solve *s, const char *kind, const char *subject, const char *name, const char *rule,
                      const struct fa_verdict *why);
 struct fa_verdict fa_solve_why(const char *needed, const char *found);
-bool fa_solve_named_enough(struct fa_solve *s, const char *kind, const char *subject, const char *rule, size_t enough);
+bool fa_solve_named_enough(struct fa_solve *s, const char *kind, const char *subject, const char *rule, const char *found,
+                           size_t enough);
 char *fa_fold_list(const struct fa_strv *list); /* sorted and joined; the caller's */
 void fa_solve_account(struct fa_solve *s);      /* refusals into the plan */
 
@@ -179,11 +182,13 @@ void fa_solve_torch_options(struct fa_solve *s);
 enum fa_fit { FA_FIT_YES, FA_FIT_NO, FA_FIT_NEVER /* nothing that could be mended would help */ };
 enum fa_fit fa_solve_torch_fits(struct fa_solve *s, const struct fa_torch_option *t);
 bool fa_solve_can_mend(const struct fa_solve *s, const struct fa_kb_rule *r);
+bool fa_solve_unknown_torch(struct fa_solve *s); /* asked for, in no table and not here: refused */
 char *fa_solve_torch_name(const struct fa_torch_option *t);
 
 /* ---- resolve_search.c, resolve_source.c: candidates */
 void fa_solve_search(struct fa_solve *s);
 bool fa_solve_source(struct fa_solve *s, const struct fa_torch_option *t);
+bool fa_solve_needs_cards(const struct fa_solve *s);
 bool fa_solve_no_python(const struct fa_solve *s);
 bool fa_solve_clones(const struct fa_solve *s); /* does --source name a repository? */
 bool fa_solve_amd(struct fa_solve *s, const struct fa_torch_option *t, enum fa_class class);
@@ -204,7 +209,8 @@ const char *fa_solve_build_lacks(struct fa_solve *s, const char *version);
 
 /* ---- resolve_choice.c: the choice, its build, actions and warnings */
 void fa_solve_choose(struct fa_solve *s);
-void fa_solve_explain(struct fa_solve *s); /* the decision tree */
+char *fa_solve_command(struct fa_solve *s, const char *command, const struct fa_verdict *why); /* the caller's */
+void fa_solve_explain(struct fa_solve *s);                                                     /* the decision tree */
 
 /* ---- resolve_nearest.c */
 enum fa_solve_how {

@@ -188,6 +188,45 @@ static void choose(struct fa_solve *s)
 
 /* ---- actions */
 
+static bool is_plain(const char *word)
+{
+	return *word &&
+	       strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,+:/@%=") == strlen(word);
+}
+
+/* The wish as words of a command, without the option that the command sets itself (after {and_wishes}) and what goes with it. */
+static char *other_wishes(const struct fa_solve *s, const char *command)
+{
+	struct fa_wish rest = FA_WISH_INIT;
+	struct fa_strv words = FA_STRV_INIT;
+	struct fa_buf b = FA_BUF_INIT;
+	enum fa_wish_id drop = strstr(command, "--arch")     ? FA_WISH_ARCH
+	                       : strstr(command, "--torch ") ? FA_WISH_TORCH
+	                                                     : FA_WISH_OFFLINE;
+
+	fa_wish_copy(&rest, s->wish);
+	free(rest.v[drop]);
+	rest.v[drop] = NULL;
+	if (drop == FA_WISH_TORCH) {
+		free(rest.v[FA_WISH_KEEP_TORCH]);
+		rest.v[FA_WISH_KEEP_TORCH] = NULL;
+	}
+	fa_wish_argv(&rest, &words);
+	for (size_t i = 0; i < words.n; i++)
+		fa_buf_addf(&b, is_plain(words.v[i]) ? " %s" : " '%s'", words.v[i]);
+	fa_buf_adds(&b, "");
+	fa_strv_release(&words);
+	fa_wish_release(&rest);
+	return fa_buf_detach(&b);
+}
+
+char *fa_solve_command(struct fa_solve *s, const char *command, const struct fa_verdict *why)
+{
+	if (strstr(command, "{and_wishes}"))
+		fa_solve_extra(s, "and_wishes", other_wishes(s, command));
+	return fa_solve_text(s, command, why);
+}
+
 static void act(struct fa_solve *s, const char *id, const struct fa_verdict *why)
 {
 	const struct fa_json *row = fa_kb_id(s->kb, id);
@@ -198,7 +237,7 @@ static void act(struct fa_solve *s, const char *id, const struct fa_verdict *why
 		if (!strcmp(s->plan->actions[i].id, id))
 			return;
 	text = fa_solve_text(s, pattern ? pattern : id, why);
-	line = command ? fa_solve_text(s, command, why) : NULL;
+	line = command ? fa_solve_command(s, command, why) : NULL;
 	fa_plan_act(s->plan, id, text, line);
 	free(text);
 	free(line);
@@ -212,6 +251,15 @@ static void act_on_repairs(struct fa_solve *s, const struct fa_repairs *repairs)
 	}
 }
 
+/* Several tools may meet the same fault. */
+static bool is_told(const struct fa_plan *p, const char *id, const char *text)
+{
+	for (size_t i = 0; i < p->n_actions; i++)
+		if (!strcmp(p->actions[i].id, id) || !strcmp(p->actions[i].text, text))
+			return true;
+	return false;
+}
+
 static void act_on_faults(struct fa_solve *s)
 {
 	for (size_t i = 0; s->cards_unknown && i < s->facts->n_problems; i++) {
@@ -220,7 +268,8 @@ static void act_on_faults(struct fa_solve *s)
 		        fa_strf("The cards could not be read: %s. %s%s", p->text ? p->text : p->id, p->repair ? p->repair : "",
 		                p->repair ? ", then run fainstall again; --arch names the cards without it." : "");
 
-		fa_plan_act(s->plan, p->id ? p->id : "gpu_fault", text, NULL);
+		if (!is_told(s->plan, p->id ? p->id : "gpu_fault", text))
+			fa_plan_act(s->plan, p->id ? p->id : "gpu_fault", text, NULL);
 		free(text);
 	}
 }
@@ -261,6 +310,15 @@ static void set_disk(struct fa_solve *s)
 	V(DISK_NEEDED) = fa_solve_keep_text(s, fa_strf("%ld", mib));
 }
 
+/* Are the cards missed? Not where torch's own attention was asked for with a torch that serves no card. */
+bool fa_solve_needs_cards(const struct fa_solve *s)
+{
+	const char *torch = fa_solve_wished(s, FA_WISH_TORCH), *build = torch ? strchr(torch, '+') : NULL;
+	bool processor = says(build, "+cpu") && says(fa_solve_wished(s, FA_WISH_ROUTE), "sdpa");
+
+	return s->no_card && !processor && (says(V(FACT_OS), "linux") || says(V(FACT_OS), "windows"));
+}
+
 /* Without an architecture nothing can be chosen: say whether there is no card, or one that nobody knows. */
 static void act_on_no_card(struct fa_solve *s)
 {
@@ -289,7 +347,7 @@ static void act_on_all(struct fa_solve *s)
 	                       : fa_strf("the source archive of flash-attn %s", s->found.version));
 	act_on_faults(s);
 	warn_of_faults(s);
-	if (s->no_card && (says(V(FACT_OS), "linux") || says(V(FACT_OS), "windows")) && !fa_solve_wished(s, FA_WISH_ARCH))
+	if (fa_solve_needs_cards(s))
 		act_on_no_card(s);
 	if (fa_solve_no_python(s))
 		act(s, "python_missing", NULL);
@@ -448,7 +506,15 @@ static void warn_of_line(struct fa_solve *s)
 		fa_buf_addf(&b, "%s%s%s%s", i ? ", " : "", text, c->row ? ", " : "", c->row ? c->row->family : "");
 		free(text);
 	}
-	if (!s->n_cards)
+	for (size_t i = 0; !s->n_cards && i < s->facts->n_gpus; i++) {
+		char *text = card_text(&s->facts->gpus[i], s->facts->gpus[i].arch);
+
+		fa_buf_addf(&b, "%s%s", i ? ", " : "", text);
+		free(text);
+	}
+	if (!s->n_cards && s->facts->n_gpus)
+		fa_buf_adds(&b, ": no torch that it runs holds code for that");
+	else if (!s->n_cards)
 		fa_buf_adds(&b, says(V(FACT_OS), "darwin") ? "macOS: it needs CUDA or ROCm" : "no CUDA or ROCm card is known");
 	fa_solve_extra(s, "served_not", fa_buf_detach(&b));
 	warn(s, "no_line_serves");

@@ -51,33 +51,55 @@ static bool is_there(const struct fa_plan *plan, const struct fa_nearest *n)
 	return found;
 }
 
-/* Asks; an answer that works becomes a nearest wish. */
+/* What the wish comes to; false when that is no answer to offer. */
+static bool works(struct fa_plan *p, const struct fa_facts *facts, struct fa_kb *kb, const struct fa_wish *w, bool free_torch,
+                  bool action)
+{
+	fa_solve_once(p, facts, w, kb,
+	              FA_SOLVE_QUIET | (free_torch ? FA_SOLVE_FREE_TORCH : 0u) | (action ? 0u : FA_SOLVE_READY));
+	if (p->status != FA_PLAN_READY && !(action && p->status == FA_PLAN_ACTION))
+		return false;
+	/* torch's own attention is offered last, and by name */
+	return !says(p->choice.line, "none") || says(fa_wish_get(w, FA_WISH_ROUTE), "sdpa");
+}
+
+/* Offers the wish, unless it is there already or is none. */
+static bool offer(struct fa_plan *plan, const struct fa_wish *w, const struct fa_choice *c)
+{
+	struct fa_nearest n = { 0 };
+
+	fa_wish_argv(w, &n.wish);
+	if (!n.wish.n || is_there(plan, &n)) {
+		fa_strv_release(&n.wish);
+		return false;
+	}
+	fa_choice_copy(&n.choice, c);
+	*fa_plan_add_nearest(plan) = n;
+	return true;
+}
+
+/* Asks; an answer that works becomes a nearest wish. What it is said to be is asked once more, since it must work as it stands;
+ * where it does not, the wish as it was asked is offered. */
 static bool ask(struct fa_plan *plan, const struct fa_facts *facts, struct fa_kb *kb, struct fa_wish *w, bool free_torch,
                 bool action)
 {
-	struct fa_plan p = FA_PLAN_INIT;
-	struct fa_nearest n = { 0 };
-	bool good;
+	struct fa_plan first = FA_PLAN_INIT, again = FA_PLAN_INIT;
+	struct fa_wish said = FA_WISH_INIT;
+	bool good = false;
 
-	fa_solve_once(&p, facts, w, kb,
-	              FA_SOLVE_QUIET | (free_torch ? FA_SOLVE_FREE_TORCH : 0u) | (action ? 0u : FA_SOLVE_READY));
-	good = p.status == FA_PLAN_READY || (action && p.status == FA_PLAN_ACTION);
-	if (good && says(p.choice.line, "none") && !says(w->v[FA_WISH_ROUTE], "sdpa"))
-		good = false; /* torch's own attention is offered last, and by name */
-	if (good) {
-		say_again(w, &plan->wish, &p.choice);
-		if (free_torch && !w->v[FA_WISH_TORCH])
-			put(w, FA_WISH_TORCH, fa_strf("%s+%s", p.choice.torch, p.choice.torch_build));
-		fa_wish_argv(w, &n.wish);
-		good = n.wish.n && !is_there(plan, &n);
+	if (works(&first, facts, kb, w, free_torch, action)) {
+		fa_wish_copy(&said, w);
+		say_again(&said, &plan->wish, &first.choice);
+		if (free_torch && !said.v[FA_WISH_TORCH])
+			put(&said, FA_WISH_TORCH, fa_strf("%s+%s", first.choice.torch, first.choice.torch_build));
+		if (works(&again, facts, kb, &said, false, action))
+			good = offer(plan, &said, &again.choice);
+		else if (!free_torch)
+			good = offer(plan, w, &first.choice);
 	}
-	if (good) {
-		fa_choice_copy(&n.choice, &p.choice);
-		*fa_plan_add_nearest(plan) = n;
-	} else {
-		fa_strv_release(&n.wish);
-	}
-	fa_plan_release(&p);
+	fa_wish_release(&said);
+	fa_plan_release(&first);
+	fa_plan_release(&again);
 	return good;
 }
 
@@ -86,6 +108,17 @@ static void drop(struct fa_wish *w, enum fa_wish_id id)
 	put(w, id, NULL);
 	if (id == FA_WISH_TORCH)
 		put(w, FA_WISH_KEEP_TORCH, NULL);
+}
+
+/* The largest that the line, or one of them, has; the caller's. */
+static char *largest_head_dim(const struct fa_kb *kb, const char *line)
+{
+	int most = 0;
+
+	for (size_t i = 0; i < kb->n_lines; i++)
+		if ((!line || says(line, kb->lines[i].line)) && kb->lines[i].head_dim && atoi(kb->lines[i].head_dim) > most)
+			most = atoi(kb->lines[i].head_dim);
+	return most ? fa_strf("%d", most) : NULL;
 }
 
 static void without(struct fa_plan *plan, const struct fa_facts *facts, struct fa_kb *kb, enum fa_wish_id a, enum fa_wish_id b,
@@ -98,6 +131,8 @@ static void without(struct fa_plan *plan, const struct fa_facts *facts, struct f
 	fa_wish_copy(&w, &plan->wish);
 	drop(&w, a);
 	drop(&w, b);
+	if (a == FA_WISH_HEAD_DIM || b == FA_WISH_HEAD_DIM)
+		put(&w, FA_WISH_HEAD_DIM, largest_head_dim(kb, fa_wish_get(&w, FA_WISH_LINE)));
 	if (free_torch)
 		put(&w, FA_WISH_KEEP_TORCH, NULL);
 	ask(plan, facts, kb, &w, free_torch, action);
@@ -173,6 +208,23 @@ static void own_attention(struct fa_plan *plan, const struct fa_facts *facts, st
 	fa_wish_release(&w);
 }
 
+/* Where the cards are not known every answer without --arch says so first; torch's own attention on the processor does not. */
+static void own_attention_of_processor(struct fa_plan *plan, const struct fa_facts *facts, struct fa_kb *kb)
+{
+	struct fa_wish w = FA_WISH_INIT;
+	struct fa_plan p = FA_PLAN_INIT;
+
+	put(&w, FA_WISH_ROUTE, fa_strdup("sdpa"));
+	if (plan->wish.v[FA_WISH_ENV])
+		put(&w, FA_WISH_ENV, fa_strdup(plan->wish.v[FA_WISH_ENV]));
+	if (works(&p, facts, kb, &w, true, true) && p.choice.torch) {
+		put(&w, FA_WISH_TORCH, fa_strf("%s+cpu", p.choice.torch));
+		ask(plan, facts, kb, &w, false, false);
+	}
+	fa_plan_release(&p);
+	fa_wish_release(&w);
+}
+
 /* From the least to the most that is let go. */
 void fa_solve_nearest(struct fa_plan *plan, const struct fa_facts *facts, struct fa_kb *kb)
 {
@@ -200,6 +252,8 @@ void fa_solve_nearest(struct fa_plan *plan, const struct fa_facts *facts, struct
 		own_attention(plan, facts, kb, false, false);
 	if (!plan->n_nearest)
 		own_attention(plan, facts, kb, true, false);
+	if (!plan->n_nearest && !facts->n_gpus)
+		own_attention_of_processor(plan, facts, kb);
 	if (!plan->n_nearest)
 		own_attention(plan, facts, kb, false, true);
 	if (!plan->n_nearest)

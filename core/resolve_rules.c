@@ -111,19 +111,26 @@ static size_t *chain_of(struct fa_solve *s, const char *subject, const char *rul
 	return &s->chains[(key ^ key >> 8) % FA_CHAINS];
 }
 
+static bool same_found(const struct fa_fold *f, const char *found)
+{
+	return !strcmp(f->found.n ? f->found.v[0] : "", found ? found : "");
+}
+
+/* What was found is one thing within a row: each of the values needed stands against it. */
 static struct fa_fold *find_fold(const struct fa_solve *s, size_t first, const char *kind, const char *subject,
-                                 const char *rule)
+                                 const char *rule, const char *found)
 {
 	for (size_t i = first; i; i = s->folds[i - 1].next)
-		if (s->folds[i - 1].rule == rule && s->folds[i - 1].kind == kind && s->folds[i - 1].subject == subject)
+		if (s->folds[i - 1].rule == rule && s->folds[i - 1].kind == kind && s->folds[i - 1].subject == subject &&
+		    same_found(&s->folds[i - 1], found))
 			return &s->folds[i - 1];
 	return NULL;
 }
 
-static struct fa_fold *fold_of(struct fa_solve *s, const char *kind, const char *subject, const char *rule)
+static struct fa_fold *fold_of(struct fa_solve *s, const char *kind, const char *subject, const char *rule, const char *found)
 {
 	size_t *chain = chain_of(s, subject, rule);
-	struct fa_fold *f = find_fold(s, *chain, kind, subject, rule);
+	struct fa_fold *f = find_fold(s, *chain, kind, subject, rule, found);
 
 	if (f)
 		return f;
@@ -136,11 +143,11 @@ static struct fa_fold *fold_of(struct fa_solve *s, const char *kind, const char 
 }
 
 /* Are there names enough in that row? Then the next one need not be worked out. */
-bool fa_solve_named_enough(struct fa_solve *s, const char *kind, const char *subject, const char *rule, size_t enough)
+bool fa_solve_named_enough(struct fa_solve *s, const char *kind, const char *subject, const char *rule, const char *found,
+                           size_t enough)
 {
-	const struct fa_fold *f;
+	const struct fa_fold *f = find_fold(s, *chain_of(s, subject, rule), kind, subject, rule, found);
 
-	f = find_fold(s, *chain_of(s, subject, rule), kind, subject, rule);
 	return f && f->names.n >= enough;
 }
 
@@ -178,7 +185,7 @@ void fa_solve_refuse(struct fa_solve *s, const char *kind, const char *subject, 
 		s->forbidden = true;
 	if (s->quiet)
 		return;
-	f = fold_of(s, kind, subject, rule);
+	f = fold_of(s, kind, subject, rule, why->found);
 	f->count++;
 	note(&f->names, FA_NAMES_KEPT, name);
 	note_why(f, why);
@@ -227,8 +234,20 @@ static bool by_policy(const struct fa_fold *f)
 }
 
 /* What a policy refuses would be taken else: it comes first. */
+/* Among the first n refusals of the plan, which came from asking the same in another way. */
+static bool is_rejected(const struct fa_plan *p, size_t n, const char *candidate, const char *rule, const char *needed)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(p->rejected[i].candidate, candidate) && !strcmp(p->rejected[i].rule, rule) &&
+		    !strcmp(p->rejected[i].needed, needed))
+			return true;
+	return false;
+}
+
 void fa_solve_account(struct fa_solve *s)
 {
+	size_t before = s->plan->n_rejected;
+
 	for (int policy = 1; policy >= 0; policy--)
 		for (size_t i = 0; i < s->n_folds; i++) {
 			const struct fa_fold *f = &s->folds[i];
@@ -239,7 +258,8 @@ void fa_solve_account(struct fa_solve *s)
 			candidate = candidate_of(f);
 			needed = fa_strv_join(&f->needed, ", ");
 			found = fa_strv_join(&f->found, ", ");
-			fa_plan_reject(s->plan, candidate, f->rule, needed, found);
+			if (!is_rejected(s->plan, before, candidate, f->rule, needed))
+				fa_plan_reject(s->plan, candidate, f->rule, needed, found);
 			free(candidate);
 			free(needed);
 			free(found);

@@ -1,5 +1,6 @@
 /* The search: classes of candidates in order of preference, each tried on every torch that fits, newest first. */
 #include "buf.h"
+#include "json.h"
 #include "resolve.h"
 #include "version.h"
 
@@ -96,7 +97,7 @@ static void refuse_file(struct fa_solve *s, const struct fa_kb_file *f, const ch
 
 	if (s->quiet)
 		return;
-	if (tag && !fa_solve_named_enough(s, "wheel", f->subject, rule, other_torch ? 1 : FA_NAMES_KEPT))
+	if (tag && !fa_solve_named_enough(s, "wheel", f->subject, rule, why->found, other_torch ? 1 : FA_NAMES_KEPT))
 		name = fa_kb_file_name(s->kb, f, tag);
 	fa_solve_refuse(s, "wheel", f->subject, name, rule, why);
 	free(name);
@@ -421,6 +422,8 @@ static bool try_class(struct fa_solve *s, const struct attempt *a, const struct 
 /* Does the torch fit? Asked again only when this pass mends or is content with less. */
 static bool torch_fits(struct fa_solve *s, struct fa_torch_option *t)
 {
+	if (t->for_some && !s->any_card)
+		return false;
 	if (s->repairs || s->any_card || t->fits < 0)
 		return fa_solve_torch_fits(s, t) == FA_FIT_YES;
 	if (t->fits)
@@ -439,7 +442,7 @@ static bool attempt(struct fa_solve *s, const struct attempt *a, bool mend)
 	for (size_t i = 0; i < s->n_torch && !good; i++) {
 		struct fa_repairs mended = { .n = 0 };
 
-		s->repairs = mend || s->torch[i].kept ? &mended : NULL;
+		s->repairs = (mend || s->torch[i].kept) && !s->torch[i].for_some ? &mended : NULL;
 		if (torch_fits(s, &s->torch[i])) {
 			s->repairs = mend ? &mended : NULL;
 			good = try_class(s, a, &s->torch[i]);
@@ -447,6 +450,8 @@ static bool attempt(struct fa_solve *s, const struct attempt *a, bool mend)
 		s->repairs = NULL;
 		if (good)
 			s->found.repairs = mended;
+		if (good && s->torch[i].for_some)
+			s->first.n = 0;
 	}
 	s->v[FA_NAME_WANT_BACKWARD] = backward;
 	return good;
@@ -557,23 +562,64 @@ static bool contradicts(struct fa_solve *s)
 	return true;
 }
 
+/* Would files have to be brought for what was found offline? Then what is best with network says which. */
+static bool brings_files(struct fa_solve *s)
+{
+	for (size_t i = 0; fa_solve_wished(s, FA_WISH_OFFLINE) && i < s->found.repairs.n; i++)
+		if (says(s->found.repairs.v[i].rule->action, "offline_missing")) {
+			s->found = (struct fa_found){ .any = false };
+			return true;
+		}
+	return false;
+}
+
+/* A torch for the cards was asked for, and none such has code for them: then their processor is no answer. */
+static bool asked_for_cards(const struct fa_solve *s)
+{
+	const char *torch = fa_solve_wished(s, FA_WISH_TORCH);
+
+	return s->n_cards && (fa_solve_wished(s, FA_WISH_CUDA) || (torch && !strstr(torch, "+cpu")));
+}
+
 /* Will something have to change first, whatever is chosen? */
 static bool acts_anyway(const struct fa_solve *s)
 {
-	const char *os = s->v[FA_NAME_FACT_OS];
+	return s->first.n || s->cards_unknown || fa_solve_no_python(s) || fa_solve_needs_cards(s);
+}
 
-	return s->first.n || s->cards_unknown || fa_solve_no_python(s) ||
-	       (s->no_card && (says(os, "linux") || says(os, "windows")));
+/* The board whose maker's torch is needed, since no other has code for the cards; a row of ids.json. */
+static const struct fa_json *board_of(struct fa_solve *s)
+{
+	const char *wish = fa_solve_wished(s, FA_WISH_TORCH);
+	const struct fa_json *found = NULL;
+
+	if (s->n_torch || !s->n_cards || s->ready || fa_solve_wished(s, FA_WISH_PYTHON))
+		return NULL;
+	fa_solve_set_card(s, &s->cards[0]);
+	fa_json_each (row, fa_json_get(fa_kb_id(s->kb, "torch_of_board"), "boards")) {
+		struct fa_rule when;
+
+		if (found || fa_rule_compile(&when, fa_json_get_string(row, "when"), fa_name_find_word, NULL, NULL) < 0)
+			continue;
+		if (fa_rule_test(&when, s->v, NULL) == FA_TRUE &&
+		    !says(s->v[FA_NAME_FACT_TORCH], fa_json_get_string(row, "torch")) &&
+		    (!wish || fa_version_matches(fa_json_get_string(row, "torch"), wish)) &&
+		    fa_words_meet(s->v[FA_NAME_CARD_CODES], fa_json_get_string(row, "archs")))
+			found = row;
+		fa_rule_release(&when);
+	}
+	return found;
 }
 
 void fa_solve_search(struct fa_solve *s)
 {
 	const struct attempts sdpa = { .v = { { FA_CLASS_SDPA, "none", NULL, false } }, .n = 1 };
-	bool own_attention = s->no_card && !asked_by_name(s);
+	bool own_attention = s->no_card && !asked_by_name(s), unknown;
 	struct attempts a;
 
-	if (contradicts(s))
+	if (contradicts(s) || fa_solve_unknown_torch(s))
 		return;
+	unknown = refuse_unknown_version(s);
 	if (s->ready && acts_anyway(s))
 		return;
 	mark_hopeless(s);
@@ -581,16 +627,21 @@ void fa_solve_search(struct fa_solve *s)
 	if (s->ready && acts_anyway(s))
 		return;
 	plan_attempts(s, &a);
-	if (own_attention || refuse_unknown_version(s))
+	if (own_attention || unknown)
 		a.n = 0;
 	if (s->ready) {
 		run(s, &a, false);
 		return;
 	}
-	if (run(s, &a, false) || run(s, &a, true) || (fa_solve_wished(s, FA_WISH_OFFLINE) && a.n))
+	if (run(s, &a, false) || (run(s, &a, true) && !brings_files(s)) || (fa_solve_wished(s, FA_WISH_OFFLINE) && a.n))
 		return; /* what is missing offline is found out by asking once more with network */
+	s->board = board_of(s);
+	if (s->board)
+		return; /* asked once more as if that torch were here */
 	if (asked_by_name(s) || (s->cards_unknown && !fa_solve_wished(s, FA_WISH_ROUTE)) || run(s, &sdpa, false) ||
 	    run(s, &sdpa, true))
+		return;
+	if (asked_for_cards(s))
 		return;
 	forget_cards(s); /* no torch has code for them: its attention on the processor is what is left */
 	run(s, &sdpa, false);

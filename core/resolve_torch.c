@@ -270,7 +270,7 @@ static void take_all(struct fa_solve *s)
 	struct fa_torch_option *all = fa_realloc(NULL, s->kb->n_offers, sizeof(*all));
 	struct fa_refusals refusals;
 
-	s->torch = fa_realloc(s->torch, s->kb->n_offers + 1, sizeof(*s->torch));
+	s->torch = fa_realloc(s->torch, s->kb->n_offers + 2, sizeof(*s->torch));
 	refusals.on = FA_ON_TORCH;
 	refusals.n = refusals.last = 0;
 	s->refusals = &refusals;
@@ -304,9 +304,66 @@ static bool must_be_replaced(struct fa_solve *s)
 	return replace;
 }
 
+/* Builds of the torch that was asked for without its label; NULL: there is no such torch. */
+static char *builds_asked_for(const struct fa_solve *s, const char *version)
+{
+	struct fa_strv words = FA_STRV_INIT;
+	char *joined;
+
+	for (size_t i = 0; i < s->kb->n_torch; i++) {
+		const struct fa_kb_torch *t = &s->kb->torch[i];
+
+		for (size_t b = 0; fa_version_matches(t->version, version) && b < t->n_builds; b++)
+			if (!fa_strv_has(&words, t->builds[b].build))
+				fa_strv_push(&words, t->builds[b].build);
+	}
+	joined = words.n ? fa_strv_join(&words, ", ") : NULL;
+	fa_strv_release(&words);
+	return joined;
+}
+
+bool fa_solve_unknown_torch(struct fa_solve *s)
+{
+	const char *wish = fa_solve_wished(s, FA_WISH_TORCH);
+	char *version, *builds, *needed;
+	struct fa_verdict why;
+
+	if (!wish || !s->kb->n_torch || is_kept(s, s->v[FA_NAME_FACT_TORCH]))
+		return false;
+	for (size_t i = 0; i < s->kb->n_torch; i++)
+		for (size_t b = 0; b < s->kb->torch[i].n_builds; b++)
+			if (asked_torch(s, s->kb->torch[i].version, s->kb->torch[i].builds[b].build))
+				return false;
+	version = fa_version_public(wish);
+	builds = builds_asked_for(s, version);
+	needed = builds ? builds : fa_strf("%s to %s", s->kb->torch[s->kb->n_torch - 1].version, s->kb->torch[0].version);
+	why = fa_solve_why(needed, builds ? strchr(wish, '+') + 1 : wish);
+	fa_solve_refuse(s, "torch", fa_solve_keep_text(s, fa_strf("torch %s", wish)), NULL, "asked_torch", &why);
+	free(needed);
+	free(version);
+	return true;
+}
+
+/* Has the installed torch code for some of several unlike cards, and nothing else against it? Then only one that serves them all
+ * is better. */
+static bool serves_some(struct fa_solve *s)
+{
+	bool quiet = s->quiet, some;
+
+	if (s->n_cards < 2)
+		return false;
+	s->any_card = s->quiet = true;
+	some = fa_solve_torch_fits(s, &s->torch[0]) == FA_FIT_YES;
+	s->any_card = false;
+	s->quiet = quiet;
+	return some;
+}
+
 void fa_solve_torch_options(struct fa_solve *s)
 {
 	const char *torch = s->v[FA_NAME_FACT_TORCH];
+	struct fa_torch_option installed;
+	bool some;
 
 	s->kept = is_kept(s, torch);
 	if (!s->kept) {
@@ -314,6 +371,8 @@ void fa_solve_torch_options(struct fa_solve *s)
 		return;
 	}
 	take_installed(s, torch);
+	installed = s->torch[0];
+	some = serves_some(s);
 	if (!must_be_replaced(s))
 		return;
 	if (fa_solve_wished(s, FA_WISH_ENV))
@@ -322,6 +381,11 @@ void fa_solve_torch_options(struct fa_solve *s)
 	s->kept = false;
 	take_all(s);
 	prefer_version(s, torch);
+	if (!some)
+		return;
+	memmove(&s->torch[1], &s->torch[0], s->n_torch++ * sizeof(*s->torch));
+	s->torch[0] = installed;
+	s->torch[0].for_some = true;
 }
 
 static void refuse(struct fa_solve *s, const struct fa_torch_option *t, const char *rule, const struct fa_verdict *why)
@@ -330,7 +394,7 @@ static void refuse(struct fa_solve *s, const struct fa_torch_option *t, const ch
 
 	if (s->quiet)
 		return;
-	if (!fa_solve_named_enough(s, "torch", FA_SUBJECT_TORCH, rule, FA_NAMES_KEPT))
+	if (!fa_solve_named_enough(s, "torch", FA_SUBJECT_TORCH, rule, why->found, FA_NAMES_KEPT))
 		name = fa_solve_torch_name(t);
 	fa_solve_refuse(s, "torch", FA_SUBJECT_TORCH, name, rule, why);
 	free(name);

@@ -83,7 +83,10 @@ static char *card_names(const struct fa_solve *s)
 		fa_buf_addf(&b, "%s%s%s%s%s", i ? "; " : "", name ? name : "named by --arch", c->row ? " (" : "",
 		            c->row ? c->row->family : "", c->row ? ")" : "");
 	}
-	fa_buf_adds(&b, s->n_cards ? "" : s->cards_unknown ? "a fault hides the cards" : "no card was seen and none was named");
+	fa_buf_adds(&b, s->n_cards                        ? ""
+	                : s->cards_unknown                ? "a fault hides the cards"
+	                : s->facts->n_gpus && !s->no_card ? "no torch that this machine runs holds code for its cards"
+	                                                  : "no card was seen and none was named");
 	return fa_buf_detach(&b);
 }
 

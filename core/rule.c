@@ -225,7 +225,7 @@ static enum fa_truth test_term(const struct fa_term *t, const char *const *value
 	return holds(t->op, a, b) ? FA_TRUE : FA_FALSE;
 }
 
-/* The bare words of "one of"; an order or an exclusion before the others. */
+/* The bare words of "one of"; an order or an exclusion before the others. Of "not nothing" remains "any", of "not no" "yes". */
 static void explain(struct fa_verdict *why, const struct fa_term *t, enum fa_truth truth, const char *const *values)
 {
 	const char *b = t->other >= 0 ? values[t->other] : t->word, *a = values[t->fact];
@@ -233,7 +233,11 @@ static void explain(struct fa_verdict *why, const struct fa_term *t, enum fa_tru
 	why->truth = truth;
 	why->fact = t->fact;
 	why->op = t->op == EQ || t->op == IN || t->op == HAS ? -1 : t->op;
-	why->needed = t->op == NE && b && !*b ? "nothing" : b;
+	why->needed = b;
+	if (t->op == NE && b && (!*b || !strcmp(b, "no") || !strcmp(b, "yes"))) {
+		why->op = -1;
+		why->needed = !*b ? "any" : *b == 'n' ? "yes" : "no";
+	}
 	why->found = !a ? "unknown" : *a ? a : "none";
 }
 
@@ -243,6 +247,8 @@ char *fa_verdict_needed(const struct fa_verdict *why)
 
 	if (why->op < 0)
 		return fa_strdup(needed);
+	if (why->op == NE || why->op == LACKS)
+		return fa_strf("%s %s", why->op == NE ? "other than" : "none of", needed);
 	return fa_strf("%s%s%s", op_word(why->op), why->needed ? " " : "", needed);
 }
 

@@ -261,27 +261,39 @@ static void environment_is(struct fa_solve *s, const char *kind, const char *nam
 	fa_solve_extra(s, "environment_title", title);
 }
 
+char *fa_plan_environment(const struct fa_facts *facts)
+{
+	static const char *const ACTIVE[] = { "VIRTUAL_ENV", "CONDA_PREFIX" };
+	const char *python = fa_facts_text(facts, FA_FACT_PYTHON_PATH);
+
+	for (size_t a = 0; a < sizeof(ACTIVE) / sizeof(ACTIVE[0]); a++)
+		for (size_t i = 0; i < facts->n_env; i++)
+			if (says(facts->env[i].name, ACTIVE[a]) && facts->env[i].value && *facts->env[i].value)
+				return fa_strdup(facts->env[i].value);
+	if (!fa_facts_has(facts, FA_FACT_TORCH))
+		return NULL;
+	return python && *python == '/' ? prefix_of(python) : fa_strdup("");
+}
+
 /* Without --env: the one that is active or holds torch is adopted, else a managed one called default is made. */
 static void set_environment(struct fa_solve *s)
 {
-	const char *wish = fa_solve_wished(s, FA_WISH_ENV), *python = V(FACT_PYTHON_PATH);
-	const char *active = fa_solve_env(s, "VIRTUAL_ENV") ? fa_solve_env(s, "VIRTUAL_ENV") : fa_solve_env(s, "CONDA_PREFIX");
-	char *prefix = NULL;
+	const char *wish = fa_solve_wished(s, FA_WISH_ENV);
+	char *adopted;
 
 	if (wish && strchr(wish, '/')) {
 		environment_is(s, "venv", NULL, wish, fa_strf("Use the environment %s", wish));
 		return;
 	}
-	if (!wish && (!active || !*active) && fa_facts_has(s->facts, FA_FACT_TORCH) && python && *python == '/')
-		active = prefix = prefix_of(python);
-	if (!wish && (!active || !*active) && fa_facts_has(s->facts, FA_FACT_TORCH) && !fa_solve_wished(s, FA_WISH_PYTHON))
+	adopted = wish || fa_solve_wished(s, FA_WISH_PYTHON) ? NULL : fa_plan_environment(s->facts);
+	if (adopted && !*adopted)
 		environment_is(s, "adopt", NULL, NULL, fa_strdup("Adopt the environment that holds torch"));
-	else if (!wish && active && *active && !fa_solve_wished(s, FA_WISH_PYTHON))
-		environment_is(s, "adopt", NULL, active, fa_strf("Adopt the environment %s", active));
+	else if (adopted)
+		environment_is(s, "adopt", NULL, adopted, fa_strf("Adopt the environment %s", adopted));
 	else
 		environment_is(s, "managed", wish ? wish : "default", NULL,
 		               fa_strf("Make the environment %s", wish ? wish : "default"));
-	free(prefix);
+	free(adopted);
 }
 
 /* ---- requirements */
@@ -312,23 +324,32 @@ static char *index_of(const struct fa_solve *s, const char *build)
 	return brace ? fa_strf("%.*s%s", (int)(brace - pattern), pattern, build) : NULL;
 }
 
+/* Is the torch of the choice there, or brought by what must be done first? */
+static bool keeps_torch(const struct fa_solve *s, const struct fa_choice *c)
+{
+	char *has = V(FACT_TORCH) ? fa_version_public(V(FACT_TORCH)) : NULL;
+	bool keeps = says(has, c->torch) && !fa_solve_wished(s, FA_WISH_PYTHON);
+
+	free(has);
+	for (size_t i = 0; i < s->plan->n_actions; i++)
+		keeps = keeps || says(s->plan->actions[i].id, "torch_of_board");
+	return keeps;
+}
+
 static void require_torch(struct fa_solve *s, const struct fa_choice *c, struct fa_strv *requirements, struct fa_strv *indexes)
 {
 	const struct fa_kb_torch *t = c->torch ? fa_kb_torch(s->kb, c->torch) : NULL;
 	const struct fa_kb_build *b = chosen_build(s, t, c);
-	char *has = V(FACT_TORCH) ? fa_version_public(V(FACT_TORCH)) : NULL;
-	bool kept = has && says(has, c->torch) && !fa_solve_wished(s, FA_WISH_PYTHON);
+	bool kept = keeps_torch(s, c);
 
 	if (!c->torch)
-		goto done;
+		return;
 	if (!b || kept || on_primary_index(s, b)) {
 		fa_strv_pushf(requirements, "torch==%s", c->torch);
-		goto done;
+		return;
 	}
 	fa_strv_pushf(requirements, "torch==%s+%s", c->torch, c->torch_build);
 	fa_strv_take(indexes, index_of(s, c->torch_build));
-done:
-	free(has);
 }
 
 static void require_companions(struct fa_solve *s, const struct fa_choice *c, struct fa_strv *requirements, bool labelled)
@@ -417,6 +438,7 @@ int fa_plan_steps(struct fa_plan *plan, const struct fa_facts *facts, struct fa_
 	set_build(&s, &plan->choice);
 	set_source(&s, &plan->choice);
 	set_environment(&s);
+	s.v[FA_NAME_KEPT] = keeps_torch(&s, &plan->choice) ? "yes" : "no";
 	set_requirements(&s, &plan->choice, &l, recipe);
 	fa_json_each (row, fa_json_get(recipe, "rows"))
 		if (add_row(plan, &s, &l, row, err) < 0)

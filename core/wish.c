@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const struct fa_wish_row rows[] = {
 #define WISH(id, option, kind, argument, help) [FA_WISH_##id] = { option, FA_WISH_##kind, argument, help },
@@ -166,7 +167,7 @@ static int check_arch(const char *text, struct fa_err *err)
 {
 	size_t n = strspn(text, "0123456789"), hex;
 
-	if (n >= 2 && n <= 3 && (!text[n] || (strchr("af", text[n]) && !text[n + 1])))
+	if (n >= 2 && n <= 3 && !text[n])
 		return 0;
 	hex = !strncmp(text, "gfx", 3) ? strspn(text + 3, "0123456789abcdef") : 0;
 	if (hex >= 3 && hex <= 4 && !text[3 + hex])
@@ -237,24 +238,30 @@ static int check(enum fa_wish_id id, const char *text, struct fa_err *err)
 	return 0;
 }
 
-/* "sm_90", "compute_90", "9.0" -> "90": people write all of these. */
+/* As CUDA, TORCH_CUDA_ARCH_LIST and ROCm write them: "sm_90", "compute_90", "9.0", "9.0a", "9.0+PTX" -> "90", "gfx942:xnack-" ->
+ * "gfx942". What is none of them stays as it is. */
 static char *plain_arch(const char *text)
 {
 	static const char *const prefixes[] = { "sm_", "sm", "compute_" };
 	const char *end;
 	struct fa_buf b = FA_BUF_INIT;
 
+	if (!strncmp(text, "gfx", 3))
+		return fa_strndup(text, strcspn(text, ":"));
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++) {
 		if (!strncmp(text, prefixes[i], strlen(prefixes[i]))) {
 			text += strlen(prefixes[i]);
 			break;
 		}
 	}
-	if (dotted(text, &end) != 2 || end[-1] == '.')
+	if (dotted(text, &end) > 2 || end == text || end[-1] == '.')
 		return fa_strdup(text);
-	for (; *text; text++)
-		if (*text != '.')
-			fa_buf_addc(&b, *text);
+	for (const char *p = text; p < end; p++)
+		if (*p != '.')
+			fa_buf_addc(&b, *p);
+	end += *end == 'a' || *end == 'f';
+	if (*end && strcasecmp(end, "+ptx") != 0 && strcasecmp(end, "ptx") != 0)
+		fa_buf_adds(&b, end);
 	return fa_buf_detach(&b);
 }
 
@@ -265,7 +272,7 @@ static int set_list(struct fa_wish *w, enum fa_wish_id id, const char *value, st
 
 	if (w->v[id])
 		fa_strv_split(&all, w->v[id], ",");
-	fa_strv_split(&given, value, ",");
+	fa_strv_split(&given, value, id == FA_WISH_ARCH ? ",; " : ",");
 	if (!given.n) {
 		fa_err_set(err, FA_USAGE, "--%s: the list is empty", rows[id].option);
 		fa_err_next(err, "write --%s %s, or leave the option out", rows[id].option, rows[id].argument);

@@ -31,6 +31,7 @@ struct wizard {
 	int reader_fd;
 	struct fa_buf read; /* what it said */
 	char *lock;         /* its name, when chosen here */
+	char *environment;  /* that is adopted without --env */
 	int64_t shown_ms;
 	bool dirty, anew, plain, tty_gone;
 };
@@ -348,12 +349,7 @@ static void wizard_release(struct wizard *w)
 	fa_plan_release(&w->plan);
 	fa_buf_release(&w->read);
 	free(w->lock);
-}
-
-static const char *active_environment(void)
-{
-	const char *venv = getenv("VIRTUAL_ENV"), *conda = getenv("CONDA_PREFIX");
-	return venv && *venv ? venv : conda && *conda ? conda : NULL;
+	free(w->environment);
 }
 
 /* Where the lock goes: where it was asked for, else requirements.lock here, or the next name that is free: a lock that is there
@@ -372,7 +368,12 @@ static const char *choose_lock(struct wizard *w)
 
 static void wizard_init(struct wizard *w, const struct fa_facts *facts, const struct fa_wish *wish)
 {
-	struct tui_start start = { .active_env = active_environment(),
+	w->environment = fa_plan_environment(facts);
+	if (w->environment && !*w->environment) {
+		free(w->environment);
+		w->environment = fa_strdup("the environment that holds torch");
+	}
+	struct tui_start start = { .active_env = w->environment,
 		                   .lock_path = w->opts->lock_path,
 		                   .write_lock_path = choose_lock(w),
 		                   .foreign = w->opts->foreign,

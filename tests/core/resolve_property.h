@@ -7,12 +7,14 @@
 #include "matrix.h"
 #include "plan.h"
 #include "version.h"
+#include "wheel_judge.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static uint64_t property_state = 1;
 
@@ -183,39 +185,27 @@ static bool is(const char *a, const char *b)
 	return a && b && !strcmp(a, b);
 }
 
-static const char *wheel_fault(const struct fa_plan *p, const struct fa_facts *f)
+/* The name at the end of an address. */
+static char *file_of(const char *url)
 {
-	const struct fa_choice *c = &p->choice;
-	const char *name = c->wheel.name, *torch = name ? strstr(name, "torch") : NULL,
-	           *glibc = fa_facts_text(f, FA_FACT_GLIBC);
-	const char *cu = name ? strstr(name, "+cu") : NULL, *os = fa_facts_text(f, FA_FACT_OS);
-	char *minor, *tag;
-	const char *fault = NULL;
+	const char *slash = strrchr(url, '/');
+	struct fa_buf b = FA_BUF_INIT;
 
-	if (!name)
-		return "route wheel without a name";
-	if (!torch || torch < name + 5)
-		return NULL; /* pure or stable-ABI files of the index */
-	minor = fa_version_head(c->torch, 2);
-	tag = fa_strf("-cp%.1s%s-", c->python, c->python + 2);
-	if (strncmp(torch + 5, minor, strlen(minor)) != 0 || strchr("0123456789", torch[5 + strlen(minor)]))
-		fault = "the file is for another torch";
-	else if (cu && c->cuda && strncmp(cu + 3, c->cuda, 2) != 0)
-		fault = "the file is for another CUDA major";
-	else if (!strstr(name, "abi3") && !strstr(name, tag))
-		fault = "the file is for another interpreter";
-	else if (is(os, "linux") != (strstr(name, "linux") != NULL))
-		fault = "the file is for another system";
-	else if (glibc && is(glibc, "2.17") && strstr(name, "-linux_x86_64") && fa_version_compare(c->flash_attn, "2.8") >= 0)
-		fault = "the file needs a newer glibc";
-	free(minor);
-	free(tag);
-	return fault;
+	for (const char *p = slash ? slash + 1 : url; *p; p++)
+		if (!strncmp(p, "%2B", 3)) {
+			fa_buf_addc(&b, '+');
+			p += 2;
+		} else {
+			fa_buf_addc(&b, *p);
+		}
+	return fa_buf_detach(&b);
 }
 
-static const char *plan_fault(const struct fa_plan *p, const struct fa_facts *f, const struct fa_wish *w)
+static const char *plan_fault(const struct fa_plan *p, const struct fa_facts *f, const struct fa_wish *w, struct fa_matrix *m)
 {
 	const struct fa_choice *c = &p->choice;
+	bool planned = w->v[FA_WISH_ARCH] != NULL;
+	const char *why = NULL;
 
 	if (p->status == FA_PLAN_IMPOSSIBLE)
 		return !p->n_rejected ? "impossible without a refusal" : !p->n_nearest ? "impossible without nearest" : NULL;
@@ -239,7 +229,22 @@ static const char *plan_fault(const struct fa_plan *p, const struct fa_facts *f,
 	for (size_t i = 0; i < p->n_warnings; i++)
 		if (strstr(p->warnings[i].text, " ?") || strchr(p->warnings[i].text, '{'))
 			return "a warning with a gap in its text";
-	return is(c->route, "wheel") ? wheel_fault(p, f) : NULL;
+	for (size_t i = 0; i < p->n_actions; i++)
+		for (size_t k = 0; k < i; k++)
+			if (is(p->actions[i].id, p->actions[k].id) || is(p->actions[i].text, p->actions[k].text))
+				return "the same action twice";
+	if (is(c->route, "wheel"))
+		why = c->wheel.name ? judge_wheel(m, c, f, c->wheel.name, planned) : "route wheel without a name";
+	for (size_t i = 0; i < p->fallbacks.n && !why; i++)
+		if (is(c->route, "wheel")) {
+			char *name = file_of(p->fallbacks.v[i]);
+
+			why = judge_wheel(m, c, f, name, planned);
+			free(name);
+		}
+	if (!why && p->status == FA_PLAN_READY)
+		why = judge_torch(m, c, f, planned);
+	return why;
 }
 
 static char *bytes_of(const struct fa_plan *p)
@@ -297,60 +302,230 @@ static const char *bytes_fault(const struct fa_plan *p, const struct fa_facts *f
 	return fault;
 }
 
-/* Returns the number of hosts that broke something; prints the first few with their seed. */
-static int run_properties(struct fa_matrix *m, unsigned hosts, double *seconds_each)
+/* A machine that needs something first whatever is asked: a fault that hides its cards, no card, no Python, a driver too old. */
+static bool may_need_action(const struct fa_plan *q)
 {
-	int broken = 0;
-	double spent = 0;
+	return q->n_actions > 0;
+}
 
+/* Each wish that is said to be near works as it stands, and comes to what was said. */
+static const char *nearest_fault(const struct fa_plan *p, const struct fa_facts *f, struct fa_matrix *m)
+{
+	const char *broken = NULL;
+
+	for (size_t i = 0; i < p->n_nearest && !broken; i++) {
+		const struct fa_nearest *n = &p->nearest[i];
+		struct fa_wish w = FA_WISH_INIT;
+		struct fa_plan q = FA_PLAN_INIT;
+
+		for (size_t k = 0; k < n->wish.n && !broken; k++) {
+			enum fa_wish_id id;
+			bool flag = fa_wish_find(&id, n->wish.v[k] + 2) == 0 && fa_wish_row(id)->kind == FA_WISH_FLAG;
+
+			if (fa_wish_find(&id, n->wish.v[k] + 2) < 0 ||
+			    fa_wish_set(&w, id, flag ? "yes" : n->wish.v[++k], NULL) < 0)
+				broken = "a near wish that is none";
+		}
+		if (!broken && (fa_resolve(&q, f, &w, m, NULL) < 0 || q.status == FA_PLAN_IMPOSSIBLE))
+			broken = "a near wish is impossible";
+		else if (!broken && (!is(q.choice.route, n->choice.route) || !is(q.choice.torch, n->choice.torch)))
+			broken = "a near wish comes to something else";
+		else if (!broken && q.status != FA_PLAN_READY && !may_need_action(&q))
+			broken = "a near wish is not ready";
+		fa_plan_release(&q);
+		fa_wish_release(&w);
+	}
+	return broken;
+}
+
+/* What was taken is forbidden: it is not taken again, not as a fallback and not as what is near. */
+struct forbidden {
+	struct fa_matrix *m;
+	char what; /* source, route, line */
+};
+
+static const char *forbidden_fault(const struct forbidden *no, const struct fa_facts *f, const struct fa_wish *w)
+{
+	struct fa_plan q;
+	const char *broken = NULL;
+
+	if (fa_resolve(&q, f, w, no->m, NULL) < 0)
+		broken = "a policy makes it fail";
+	for (size_t i = 0; i <= q.n_nearest && !broken; i++) {
+		const struct fa_choice *c = i ? &q.nearest[i - 1].choice : &q.choice;
+
+		if (!i && q.status == FA_PLAN_IMPOSSIBLE)
+			continue;
+		if (no->what == 's' && c->wheel.name && !is(c->wheel.source, "official"))
+			broken = "a forbidden source comes back";
+		if (no->what == 'r' && (is(c->route, "source") || is(c->route, "ck") || is(c->route, "triton")))
+			broken = "a forbidden route comes back";
+		if (no->what == 'l' && (is(c->line, "fa3") || is(c->line, "fa4")))
+			broken = "a forbidden line comes back";
+	}
+	for (size_t i = 0; i < q.fallbacks.n && !broken; i++)
+		if (no->what == 's' && strstr(q.fallbacks.v[i], "Dao-AILab") == NULL)
+			broken = "a forbidden source comes back as a fallback";
+	fa_plan_release(&q);
+	return broken;
+}
+
+/* What is remembered from earlier questions changes no answer: the same from knowledge that has answered none. */
+static const char *fresh_fault(const struct fa_plan *p, const struct fa_facts *f, const struct fa_wish *w)
+{
+	struct fa_matrix *fresh;
+	struct fa_plan q;
+	char *a = bytes_of(p), *b;
+	const char *broken;
+
+	if (fa_matrix_open(&fresh, NULL) < 0)
+		return "no second knowledge";
+	fa_resolve(&q, f, w, fresh, NULL);
+	if (p->status != FA_PLAN_IMPOSSIBLE)
+		fa_plan_steps(&q, f, fresh, NULL);
+	b = bytes_of(&q);
+	broken = strcmp(a, b) ? "fresh knowledge gives other bytes" : NULL;
+	fa_plan_release(&q);
+	fa_matrix_close(fresh);
+	free(a);
+	free(b);
+	return broken;
+}
+
+enum { POLICIES = 3 };
+
+static void open_policies(struct forbidden *no)
+{
+	static const struct {
+		char what;
+		const char *text;
+	} TEXTS[POLICIES] = { { 's', "\"sources\": [\"official\"]" },
+		              { 'r', "\"routes\": [\"wheel\", \"sdpa\", \"keep\"]" },
+		              { 'l', "\"lines\": [\"fa2\"]" } };
+	const char *data = getenv("FAINSTALL_DATA") ? getenv("FAINSTALL_DATA") : ".";
+
+	for (int i = 0; i < POLICIES; i++) {
+		char path[] = "/tmp/policy-XXXXXX", *matrix = fa_strf("%s/matrix", data),
+		     *recipes = fa_strf("%s/recipes", data);
+		int fd = mkstemp(path);
+		struct fa_err err = FA_ERR_INIT;
+		struct fa_kb *kb;
+
+		no[i].what = TEXTS[i].what;
+		if (fd < 0 || dprintf(fd, "{\"schema\": \"fainstall.policy/1\", %s}\n", TEXTS[i].text) < 0 ||
+		    fa_matrix_open_at(&no[i].m, matrix, recipes, NULL, &err) < 0) {
+			printf("no policy: %s\n", err.text);
+			exit(1);
+		}
+		close(fd);
+		fa_strv_push(fa_matrix_policies(no[i].m), path);
+		if (fa_matrix_kb(&kb, no[i].m, &err) < 0) {
+			printf("no policy: %s\n", err.text);
+			exit(1);
+		}
+		unlink(path);
+		free(matrix);
+		free(recipes);
+	}
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+struct property_times { /* CPU seconds of one resolve */
+	double mean, median, p99, most;
+};
+
+static void show_fault(unsigned host, const char *what, const struct fa_plan *p, const struct fa_facts *f,
+                       const struct fa_wish *w)
+{
+	struct fa_json *j = fa_facts_to_json(f);
+	struct fa_strv argv = FA_STRV_INIT;
+	char *facts = fa_json_print(j, false), *wish, *plan = bytes_of(p);
+
+	fa_wish_argv(w, &argv);
+	wish = fa_strv_join(&argv, " ");
+	printf("host %u: %s\n  wish: %s\n  facts: %s\n  plan: %.600s\n", host, what, wish, facts, plan);
+	for (size_t k = 0; k < p->n_actions; k++)
+		printf("  action: %s\n", p->actions[k].text);
+	for (size_t k = 0; k < p->n_warnings; k++)
+		printf("  warning: %s\n", p->warnings[k].text);
+	for (size_t k = 0; k < p->n_nearest; k++) {
+		char *near = fa_strv_join(&p->nearest[k].wish, " ");
+
+		printf("  near: %s\n", near);
+		free(near);
+	}
+	free(facts);
+	free(wish);
+	free(plan);
+	fa_strv_release(&argv);
+	fa_json_free(j);
+}
+
+static void make_host(struct fa_facts *f, struct fa_wish *w, unsigned i)
+{
+	property_state = i * 0x9e3779b97f4a7c15ULL + 1;
+	for (int k = 0; k < 4; k++)
+		roll(2);
+	random_host(f);
+	random_wish(w);
+}
+
+/* Returns the number of hosts that broke something; prints the first few with their seed. */
+static int run_properties(struct fa_matrix *m, unsigned hosts, struct property_times *times)
+{
+	double *each = fa_calloc(hosts, sizeof(*each));
+	struct forbidden no[POLICIES];
+	int broken = 0;
+
+	open_policies(no);
+	*times = (struct property_times){ 0 };
 	for (unsigned i = 1; i <= hosts; i++) {
 		struct fa_facts f;
 		struct fa_wish w;
 		struct fa_plan p;
 		struct timespec a, z;
-		const char *fault;
 		struct fa_err err = FA_ERR_INIT;
+		const char *what;
 		int rc;
 
-		property_state = i * 0x9e3779b97f4a7c15ULL + 1;
-		for (int k = 0; k < 4; k++)
-			roll(2);
-		random_host(&f);
-		random_wish(&w);
+		make_host(&f, &w, i);
 		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
 		rc = fa_resolve(&p, &f, &w, m, &err);
 		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &z);
-		spent += (double)(z.tv_sec - a.tv_sec) + (double)(z.tv_nsec - a.tv_nsec) / 1e9;
-		fault = rc < 0 ? err.text : plan_fault(&p, &f, &w);
-		if (!fault && p.status != FA_PLAN_IMPOSSIBLE && fa_plan_steps(&p, &f, m, &err) < 0)
-			fault = err.text;
-		if (!fault && i % 4 == 0)
-			fault = driver_fault(&p, &f, &w, m);
-		if (!fault && i % 8 == 0)
-			fault = bytes_fault(&p, &f, &w, m);
-		if (fault && ++broken <= 5) {
-			struct fa_json *j = fa_facts_to_json(&f);
-			struct fa_strv argv = FA_STRV_INIT;
-			char *facts = fa_json_print(j, false), *wish, *plan = bytes_of(&p);
-
-			fa_wish_argv(&w, &argv);
-			wish = fa_strv_join(&argv, " ");
-			printf("host %u: %s\n  wish: %s\n  facts: %s\n  plan: %.400s\n", i, fault, wish, facts, plan);
-			for (size_t k = 0; k < p.n_actions; k++)
-				printf("  action: %s\n", p.actions[k].text);
-			for (size_t k = 0; k < p.n_warnings; k++)
-				printf("  warning: %s\n", p.warnings[k].text);
-			free(facts);
-			free(wish);
-			free(plan);
-			fa_strv_release(&argv);
-			fa_json_free(j);
-		}
+		each[i - 1] = (double)(z.tv_sec - a.tv_sec) + (double)(z.tv_nsec - a.tv_nsec) / 1e9;
+		times->mean += each[i - 1] / hosts;
+		what = rc < 0 ? err.text : plan_fault(&p, &f, &w, m);
+		if (!what && p.status != FA_PLAN_IMPOSSIBLE && fa_plan_steps(&p, &f, m, &err) < 0)
+			what = err.text;
+		if (!what && i % 4 == 0)
+			what = driver_fault(&p, &f, &w, m);
+		if (!what && i % 8 == 0)
+			what = bytes_fault(&p, &f, &w, m);
+		if (!what && i % 2 == 0)
+			what = nearest_fault(&p, &f, m);
+		if (!what && i % 2 == 1)
+			what = forbidden_fault(&no[i / 2 % POLICIES], &f, &w);
+		if (!what && i % 200 == 0)
+			what = fresh_fault(&p, &f, &w);
+		if (what && ++broken <= 5)
+			show_fault(i, what, &p, &f, &w);
 		fa_plan_release(&p);
 		fa_wish_release(&w);
 		fa_facts_release(&f);
 	}
-	*seconds_each = hosts ? spent / hosts : 0;
+	for (int i = 0; i < POLICIES; i++)
+		fa_matrix_close(no[i].m);
+	qsort(each, hosts, sizeof(*each), by_size);
+	times->median = each[hosts / 2];
+	times->p99 = each[hosts - 1 - hosts / 100];
+	times->most = each[hosts - 1];
+	free(each);
 	return broken;
 }
 
