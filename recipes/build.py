@@ -156,6 +156,9 @@ def narrow(real, job, note):
         name = kw.pop("name", None) or args[0]
         sources = kw.pop("sources", None) or args[1]
         if not any(units.UNIT.search(s) for s in sources):  # another line or back end: as upstream has it
+            if not units.Profile(job).full:
+                raise units.Refused("setup.py hands over no kernel that a profile knows by its name; this is not the source of a release",
+                                    "build all of it: --profile full")
             tell(units=[units.unit_name(s) for s in sources])
             return real(name, sources, *args[2:], **kw)
         work = units.Work(job, sources, [str(d) for d in kw.get("include_dirs") or []])

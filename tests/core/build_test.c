@@ -335,6 +335,12 @@ static void profiles_of_a_small_release(void **state)
 	must_pass("tests/gate/profile_test.py");
 }
 
+static void a_changed_source_and_torch_without_torch(void **state)
+{
+	(void)state;
+	must_pass("tests/gate/build_py_test.py");
+}
+
 static void what_the_preflight_finds_has_its_own_cause(void **state)
 {
 	(void)state;
@@ -356,6 +362,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(settings_of_other_builds_are_named_and_left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_missing_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(profiles_of_a_small_release, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_changed_source_and_torch_without_torch, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_the_preflight_finds_has_its_own_cause, set_up, tear_down),
 	};
 	int failed;
