@@ -1,6 +1,7 @@
 /* Builds a wheel with the build engine alone: no resolve, no network. See the script of the same name. */
 #include "buf.h"
 #include "build.h"
+#include "file.h"
 #include "json.h"
 
 #include <signal.h>
@@ -31,14 +32,29 @@ static void show(void *ctx, const struct fa_event *e)
 	fa_json_free(j);
 }
 
+/* What the source archive says it is. The caller's. */
+static char *release_of(const char *source)
+{
+	char *path = fa_path_join(source, "PKG-INFO"), *version;
+	struct fa_buf text = FA_BUF_INIT;
+	const char *line;
+
+	fa_file_read(&text, path, 1 << 20, NULL);
+	line = strstr(fa_buf_str(&text), "\nVersion: ");
+	version = line ? fa_strndup(line + 10, strcspn(line + 10, "\r\n")) : fa_strdup("unknown");
+	fa_buf_release(&text);
+	free(path);
+	return version;
+}
+
 /* SOURCE PYTHON CUDA_HOME WHEEL_DIR PROFILE DTYPES HEAD_DIMS FEATURES ARCHS JOBS; "" or "all" for everything */
 int main(int argc, char **argv)
 {
 	struct fa_plan_build plan = { .wanted = true };
-	struct fa_build_opts opts = { .build = &plan, .version = "2.8.3", .cancel = &cancel };
+	struct fa_build_opts opts = { .build = &plan, .cancel = &cancel };
 	const struct fa_sink sink = { .emit = show };
 	struct fa_err err = FA_ERR_INIT;
-	char *wheel = NULL, *log;
+	char *wheel = NULL, *log, *version;
 	int rc;
 
 	if (argc != 11)
@@ -47,6 +63,7 @@ int main(int argc, char **argv)
 	signal(SIGTERM, on_signal);
 	signal(SIGUSR1, on_signal);
 	opts.source = argv[1];
+	opts.version = version = release_of(argv[1]);
 	opts.python = argv[2];
 	opts.cuda_home = argv[3];
 	opts.wheel_dir = argv[4];
@@ -69,6 +86,7 @@ int main(int argc, char **argv)
 		puts(wheel);
 	free(wheel);
 	free(log);
+	free(version);
 	fa_strv_release(&plan.dtypes);
 	fa_strv_release(&plan.head_dims);
 	fa_strv_release(&plan.features);
