@@ -36,12 +36,11 @@ int fa_wish_find(enum fa_wish_id *out, const char *option)
 /* `word` is one of those of the row's argument ("fa2|fa3|fa4" or "fp16,bf16"). */
 static int check_word(enum fa_wish_id id, const char *word, struct fa_err *err)
 {
-	static const char features[] = "dropout,alibi,softcap,local,unevenk,split,none";
 	const char *option = rows[id].option, *guess;
 	struct fa_strv words = FA_STRV_INIT;
 	int rc = 0;
 
-	fa_strv_split(&words, id == FA_WISH_FEATURES ? features : rows[id].argument, "|,");
+	fa_strv_split(&words, rows[id].argument, "|,");
 	if (!fa_strv_has(&words, word)) {
 		char *all = fa_strv_join(&words, ", ");
 
