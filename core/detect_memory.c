@@ -7,27 +7,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char meminfo_path[] = "/proc/meminfo";
+
+struct source {
+	struct fa_probe *probe;
+	char *meminfo; /* read once: it changes all the time, and a recording holds one answer */
+};
+
 static bool read_probe(void *ctx, const char *path, struct fa_buf *out)
 {
-	char *text = fa_probe_read(ctx, path);
-	bool there = text != NULL;
+	const struct source *s = ctx;
+	bool known = !strcmp(path, meminfo_path), there;
+	char *text = known ? NULL : fa_probe_read(s->probe, path);
+	const char *answer = known ? s->meminfo : text;
 
+	there = answer != NULL;
 	if (there)
-		fa_buf_adds(out, text);
+		fa_buf_adds(out, answer);
 	free(text);
 	return there;
 }
 
 void fa_detect_memory(struct fa_probe *p)
 {
-	static const char path[] = "/proc/meminfo";
-	struct fa_memory_reader reader = { read_probe, p };
-	char *text = fa_probe_read(p, path), *origin = NULL;
+	struct source source = { p, fa_probe_read(p, meminfo_path) };
+	struct fa_memory_reader reader = { read_probe, &source };
+	char *origin = NULL;
 	int64_t left, cores;
 
-	if (text)
-		fa_read(p->out, "meminfo", path, text, strlen(text));
-	free(text);
+	if (source.meminfo)
+		fa_read(p->out, "meminfo", meminfo_path, source.meminfo, strlen(source.meminfo));
 	left = fa_memory_available_mib(&reader, &origin);
 	if (left >= 0 && left < fa_facts_number(p->out, FA_FACT_RAM_AVAILABLE_MIB, INT64_MAX))
 		fa_facts_set_number(p->out, FA_FACT_RAM_AVAILABLE_MIB, left, origin);
@@ -36,4 +45,5 @@ void fa_detect_memory(struct fa_probe *p)
 	if (cores > 0 && cores < fa_facts_number(p->out, FA_FACT_CORES, 1 << 20))
 		fa_facts_set_number(p->out, FA_FACT_CORES, cores, origin);
 	free(origin);
+	free(source.meminfo);
 }
