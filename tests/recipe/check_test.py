@@ -84,7 +84,9 @@ def main():
     for w in wrong[:20]:
         print(w)
     print("%d asked, %d answered by both (%d with a file), %d differ" % (asked, answered, taken, len(wrong)))
-    return 1 if wrong or taken < 5 else 0
+    failed = len(wrong) + (taken < 5)
+    print("%d passed, %d failed" % (answered - len(wrong), failed))
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
