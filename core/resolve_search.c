@@ -263,7 +263,7 @@ static bool try_wheels(struct fa_solve *s, const struct fa_torch_option *t, cons
 	s->found = (struct fa_found){ .any = true, .class = FA_CLASS_WHEEL, .line = line, .torch = t, .file = best.file };
 	s->found.served = best.served;
 	memcpy(s->fallbacks, best.others, sizeof(best.others));
-	s->n_fallbacks = best.n_others;
+	s->n_fallbacks = s->any_card ? 0 : best.n_others; /* of some of the cards, another file may serve others */
 	s->found.version = best.file->version;
 	s->found.source = source->name;
 	s->found.release = best.file->release;
