@@ -214,12 +214,25 @@ static int load_cause(struct fa_causes *c, const struct fa_json *row, struct fa_
 	return 0;
 }
 
+static int load_quotes(struct fa_causes *c, struct fa_err *err)
+{
+	const struct fa_json *rows = fa_json_get(c->table, "quotes");
+
+	c->quotes = fa_calloc(fa_json_len(rows) + 1, sizeof(*c->quotes));
+	fa_json_each (row, rows) {
+		c->quotes[c->n_quotes].text = fa_json_string(row);
+		if (!c->quotes[c->n_quotes++].text)
+			return fa_err_set(err, FA_INTERNAL, "%s: a quote is a pattern", table_name);
+	}
+	return 0;
+}
+
 int fa_causes_load(struct fa_causes *out, const struct fa_json *table, struct fa_err *err)
 {
 	const struct fa_json *rows = fa_json_get(table, "causes");
 
 	*out = (struct fa_causes){ .table = table };
-	if (load_signals(out, err) < 0 || load_names(out, err) < 0)
+	if (load_signals(out, err) < 0 || load_names(out, err) < 0 || load_quotes(out, err) < 0)
 		goto failed;
 	out->rows = fa_calloc(fa_json_len(rows), sizeof(*out->rows));
 	fa_json_each (row, rows)
@@ -243,6 +256,8 @@ void fa_causes_release(struct fa_causes *c)
 		release_pattern(&c->signals[i].pattern);
 	for (size_t i = 0; i < c->n_derived; i++)
 		release_pattern(&c->derived[i].pattern);
+	for (size_t i = 0; i < c->n_quotes; i++)
+		release_pattern(&c->quotes[i]);
 	for (size_t i = 0; i < c->n_rows; i++) {
 		struct fa_cause_row *row = &c->rows[i];
 
@@ -256,6 +271,7 @@ void fa_causes_release(struct fa_causes *c)
 	free(c->rows);
 	free(c->signals);
 	free(c->derived);
+	free(c->quotes);
 	free(c->signal_of);
 	fa_words_free(c->words);
 	fa_strv_release(&c->names);

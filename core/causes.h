@@ -74,6 +74,8 @@ struct fa_causes {
 	size_t first_signal, first_own; /* places in names */
 	struct fa_derived *derived;
 	size_t n_derived;
+	struct fa_pattern *quotes; /* lines that only quote a message: a skipped test's reason, source, a search's result */
+	size_t n_quotes;
 	struct fa_cause_row *rows;
 	size_t n_rows;
 };

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 enum {
+	QUOTE_HEAD = 256, /* bytes of a line that tell whether it only quotes */
 	HITS_KEPT = 3,    /* of one signal: the first ones are what matters, echoes follow */
 	WINDOW = 1500,    /* bytes either side of a word that its pattern may look at */
 	TRIES_MAX = 8000, /* patterns tried for one signal: a hostile log ends here */
@@ -55,6 +56,8 @@ struct reading {
 	/* the line in hand */
 	const char *line;
 	size_t len, number;
+	size_t quote_line; /* the last line that was asked for, and the answer */
+	bool quoted;
 	iconv_t chinese; /* (iconv_t)-1: this system cannot read it */
 	char *decoded;   /* room for a line, once it was needed */
 };
@@ -172,6 +175,24 @@ static void end_search(struct reading *r, size_t signal)
 		fa_search_give_up(&r->search, s->first_word + i);
 }
 
+/* A line that shows a message without being one: the reason of a skipped test, the source line under a warning. */
+static bool only_quotes(struct reading *r)
+{
+	char head[QUOTE_HEAD + 1], *found = NULL;
+	size_t n = r->len < QUOTE_HEAD ? r->len : QUOTE_HEAD;
+
+	if (r->quote_line == r->number)
+		return r->quoted;
+	memcpy(head, r->line, n);
+	head[n] = '\0';
+	r->quote_line = r->number;
+	r->quoted = false;
+	for (size_t i = 0; i < r->causes->n_quotes && !r->quoted; i++)
+		r->quoted = fa_pattern_find(&r->causes->quotes[i], head, &found);
+	free(found);
+	return r->quoted;
+}
+
 static void on_word(void *ctx, size_t word, size_t end)
 {
 	struct reading *r = ctx;
@@ -181,7 +202,7 @@ static void on_word(void *ctx, size_t word, size_t end)
 	char window[2 * WINDOW + 1], *found;
 	size_t from, to;
 
-	if (!worth_a_try(s, r, end))
+	if (!worth_a_try(s, r, end) || (signal->kind == FA_SIGNAL_ERROR && only_quotes(r)))
 		return;
 	from = end > WINDOW ? end - WINDOW : 0;
 	to = end + WINDOW < r->len ? end + WINDOW : r->len;
