@@ -330,7 +330,7 @@ static size_t in_dress(const struct diagnose_case *c, size_t dress)
 static void the_dress_does_not_matter(void **state)
 {
 	static const char *const files[] = { "tests/diagnose/reports.cases", "tests/diagnose/kinds.cases",
-		                             "tests/diagnose/posts.cases" };
+		                             "tests/diagnose/posts.cases", "tests/diagnose/threads.cases" };
 	size_t wrong = 0;
 
 	(void)state;
@@ -590,6 +590,8 @@ int main(void)
 	failed += run_cases("kinds", cases, n);
 	n = read_cases(&cases, "tests/diagnose/posts.cases");
 	failed += run_cases("posts", cases, n);
+	n = read_cases(&cases, "tests/diagnose/threads.cases");
+	failed += run_cases("threads", cases, n);
 	n = read_failed_logs(&cases);
 	failed += run_cases("logs of failures", cases, n);
 	n = read_clean_logs(&cases);
