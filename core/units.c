@@ -224,7 +224,7 @@ size_t fa_units_running(const struct fa_units *u)
 /* ---- how long still */
 
 /* Seconds of work for each second expected, of all units that have shown it: those that are done, and those that run over their time.
- * A tenth of a unit's worth of doubt stands for `before`. kind -1: all kinds. */
+ * `doubt` units' worth of doubt stand for `before`. kind -1: all kinds. */
 static double speed_of(const struct fa_units *u, int kind, double before, double doubt)
 {
 	double work = 0, expected = 0, mean = 0, n = 0;
@@ -251,7 +251,7 @@ static double left(struct fa_units *u, double now, bool only_running)
 	double speed, seconds;
 
 	advance(u, now);
-	speed = speed_of(u, -1, 1, 0.1);
+	speed = speed_of(u, -1, 1, 1);
 	for (size_t i = 0; i < u->n; i++) {
 		const struct fa_unit *x = &u->v[i];
 		double of_kind = speed_of(u, x->kind, speed, 1);

@@ -425,7 +425,7 @@ class Plan:
         self.base = table["base_s"][unit.kind]
         rest = max(0, (row[0] if row else table["usual_s"]) - self.base)
         lean = len([f for f in work.switched if f in EXTRAS]) / len(EXTRAS)
-        self.rest = rest * (table["dead"] if self.dead else 1) * (1 - (1 - table["lean"][unit.kind]) * lean)
+        self.rest = rest * (table["dead"] if self.dead else 1) * (1 - (1 - table["lean"].get(unit.kind + "_causal" * unit.causal, table["lean"][unit.kind])) * lean)
 
     def seconds(self):
         """Of its longest part."""
