@@ -315,6 +315,7 @@ static void take_word(struct build *b, const char *text)
 static void look_for_kept(struct build *b, const char *line)
 {
 	unsigned done, to_do;
+	size_t ended = fa_units_done(&b->units); /* the gate may tell of the first before or after this line */
 
 	if (b->kept_told || !b->units.n || sscanf(line, "[%u/%u]", &done, &to_do) != 2)
 		return;
@@ -322,7 +323,7 @@ static void look_for_kept(struct build *b, const char *line)
 	if (to_do < b->units.n)
 		fa_emit_text(b->sink, FA_EVENT_NOTE, "kept", "%zu of %zu units are there from before", b->units.n - to_do,
 		             b->units.n);
-	fa_units_keep(&b->units, to_do > 0 ? to_do - 1 : 0);
+	fa_units_keep(&b->units, to_do > ended ? to_do - ended : 0);
 }
 
 static void on_line(void *ctx, const char *line, bool is_err)

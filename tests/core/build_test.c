@@ -22,6 +22,7 @@
 static char self[4096], *home;
 static struct fa_buf told; /* one line an event */
 static volatile int cancel;
+static int64_t ended, most_ahead; /* units, and by how many more were said to be done */
 
 static void listen(void *ctx, const struct fa_event *e)
 {
@@ -31,6 +32,9 @@ static void listen(void *ctx, const struct fa_event *e)
 		cancel = 1;
 	if (e->kind == FA_EVENT_UNIT_BEGIN && !strcmp(e->id, "slow"))
 		cancel = FA_BUILD_DRAIN;
+	ended += e->kind == FA_EVENT_UNIT_END;
+	if (e->kind == FA_EVENT_UNIT_END && e->done - ended > most_ahead)
+		most_ahead = e->done - ended;
 }
 
 static const struct fa_sink sink = { .emit = listen };
@@ -80,6 +84,7 @@ static int set_up(void **state)
 	setenv("XDG_STATE_HOME", data, 1);
 	fa_buf_reset(&told);
 	cancel = 0;
+	ended = most_ahead = 0;
 	free(worker);
 	free(table);
 	free(data);
@@ -242,6 +247,23 @@ static void kept_units_are_said(void **state)
 	free(wheel);
 }
 
+static void what_has_not_ended_is_not_done(void **state)
+{
+	struct fa_err err = FA_ERR_INIT;
+	char *wheel = NULL;
+
+	(void)state;
+	assert_int_equal(
+	        build(&wheel,
+	              "echo 'fainstall {\"units\": [\"a\", \"b\", \"c\"]}'\necho '[1/3] nvcc a'\nsleep 0.3\ncc a\ncc b\ncc c\n"
+	              "echo 'fainstall {\"wheel\": \"/w/x.whl\"}'",
+	              &err),
+	        0);
+	assert_int_equal(ended, 3);
+	assert_int_equal(most_ahead, 0);
+	free(wheel);
+}
+
 static void stopped_by_the_user_is_no_failure_of_the_build(void **state)
 {
 	struct fa_err err = FA_ERR_INIT;
@@ -357,6 +379,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_refusal_is_passed_on, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_crash_is_told_by_its_last_line, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(kept_units_are_said, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_has_not_ended_is_not_done, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(stopped_by_the_user_is_no_failure_of_the_build, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(drained_the_units_that_run_finish_and_no_other_starts, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(settings_of_other_builds_are_named_and_left_out, set_up, tear_down),
