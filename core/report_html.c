@@ -33,8 +33,8 @@ static const char style[] =
         ".bars{display:grid;grid-template-columns:10.5rem 1fr 4.5rem 5rem 5rem;gap:0 .8rem;align-items:center;"
         "font-size:.88rem}.bars.many{grid-template-columns:10.5rem 1fr 4.5rem 5rem 5rem 6rem}\n"
         ".head{color:var(--dim);font-size:.78rem}.scale{display:flex;justify-content:space-between;color:var(--dim);"
-        "font-size:.72rem;margin:0 -.6rem;font-variant-numeric:tabular-nums}.scale "
-        "i{font-style:normal;width:1.6rem;text-align:center}\n"
+        "font-size:.72rem;margin:0 -1.2rem;font-variant-numeric:tabular-nums}.scale "
+        "i{font-style:normal;width:2.4rem;text-align:center;white-space:nowrap}\n"
         ".cell{padding:.22rem 0;align-self:stretch;display:flex;align-items:center;border-right:1px solid var(--line);"
         "background:linear-gradient(var(--mark),var(--mark)) var(--m,200%) 0/2px 100% no-repeat,"
         "repeating-linear-gradient(to right,var(--line) 0 1px,transparent 1px 25%)}\n"
@@ -235,10 +235,10 @@ static double longest(const struct fa_report_view *v)
 	return most;
 }
 
-/* A quarter of the scale: 1, 2 or 5 times a power of ten, so that four of them hold the longest bar. */
+/* A quarter of the scale: a round number, so that four of them hold the longest bar and leave little empty. */
 static double tick_of(double most)
 {
-	static const double steps[] = { 1, 2, 5, 10 };
+	static const double steps[] = { 1, 1.5, 2, 2.5, 3, 4, 5, 7.5, 10 };
 	double power = 1;
 
 	while (4 * 10 * power < most)
