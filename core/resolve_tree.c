@@ -90,14 +90,23 @@ static char *card_names(const struct fa_solve *s)
 	return fa_buf_detach(&b);
 }
 
+/* "ubuntu 24.04, glibc 2.39"; a glibc only where there is one. */
+static char *system_words(const struct fa_solve *s)
+{
+	const char *os = V(FACT_OS), *distro = V(FACT_DISTRO) ? V(FACT_DISTRO) : or_unknown(os),
+	           *version = V(FACT_DISTRO_VERSION);
+	char *glibc = !os || !strcmp(os, "linux") ? fa_strf(", glibc %s", or_unknown(V(FACT_GLIBC))) : NULL;
+	char *words = fa_strf("%s%s%s%s", distro, version ? " " : "", version ? version : "", glibc ? glibc : "");
+
+	free(glibc);
+	return words;
+}
+
 static void machine_nodes(struct fa_solve *s)
 {
 	struct fa_node *n;
 
-	node(s, "system", fa_strdup(or_unknown(V(PLATFORM))),
-	     fa_strf("%s %s, glibc %s", or_unknown(V(FACT_DISTRO)), V(FACT_DISTRO_VERSION) ? V(FACT_DISTRO_VERSION) : "",
-	             or_unknown(V(FACT_GLIBC))),
-	     NULL);
+	node(s, "system", fa_strdup(or_unknown(V(PLATFORM))), system_words(s), NULL);
 	n = node(s, "vendor", fa_strdup(V(VENDOR) ? V(VENDOR) : "none"), card_names(s), NULL);
 	for (size_t i = 0; i < s->facts->n_gpus && n->n_others < OTHERS_MAX; i++) {
 		const struct fa_gpu *g = &s->facts->gpus[i];
