@@ -1,95 +1,15 @@
 /* `matrix show`: the knowledge as tables, plain or Markdown. */
 #include "buf.h"
+#include "grid.h"
 #include "json.h"
 #include "kb.h"
 #include "matrix.h"
 #include "matrix_data.h"
+#include "matrix_serves.h"
 #include "version.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- a table: cells gathered first, since plain text needs the widths */
-
-enum { COLUMNS_MAX = 8 };
-
-struct grid {
-	const char *heads[COLUMNS_MAX];
-	size_t columns;
-	struct fa_strv cells;
-};
-
-static void cell(struct grid *g, const char *text)
-{
-	fa_strv_push(&g->cells, text && *text ? text : "-");
-}
-
-static void print_markdown(struct fa_buf *out, const struct grid *g)
-{
-	for (size_t i = 0; i < g->columns; i++)
-		fa_buf_addf(out, "| %s ", g->heads[i]);
-	fa_buf_adds(out, "|\n");
-	for (size_t i = 0; i < g->columns; i++)
-		fa_buf_adds(out, "| --- ");
-	fa_buf_adds(out, "|\n");
-	for (size_t i = 0; i < g->cells.n; i++)
-		fa_buf_addf(out, "| %s %s", g->cells.v[i], (i + 1) % g->columns ? "" : "|\n");
-}
-
-static void print_plain(struct fa_buf *out, const struct grid *g)
-{
-	size_t width[COLUMNS_MAX] = { 0 };
-
-	for (size_t i = 0; i < g->columns; i++)
-		width[i] = strlen(g->heads[i]);
-	for (size_t i = 0; i < g->cells.n; i++)
-		if (strlen(g->cells.v[i]) > width[i % g->columns])
-			width[i % g->columns] = strlen(g->cells.v[i]);
-	for (size_t i = 0; i < g->columns; i++)
-		fa_buf_addf(out, "%-*s%s", i + 1 < g->columns ? (int)width[i] : 0, g->heads[i],
-		            i + 1 < g->columns ? "  " : "\n");
-	for (size_t i = 0; i < g->cells.n; i++) {
-		size_t c = i % g->columns;
-
-		if (c + 1 < g->columns)
-			fa_buf_addf(out, "%-*s  ", (int)width[c], g->cells.v[i]);
-		else
-			fa_buf_addf(out, "%s\n", g->cells.v[i]);
-	}
-}
-
-/* Rows as objects; "-" is what nobody knows and is left out. */
-static void print_json(struct fa_buf *out, const struct grid *g)
-{
-	struct fa_json *j = fa_json_new_object(), *rows = fa_json_new_array(), *row = NULL;
-	char *text;
-
-	for (size_t i = 0; i < g->cells.n; i++) {
-		if (i % g->columns == 0)
-			row = fa_json_new_object();
-		if (strcmp(g->cells.v[i], "-") != 0)
-			fa_json_set_string(row, g->heads[i % g->columns], g->cells.v[i]);
-		if (i % g->columns == g->columns - 1)
-			fa_json_push(rows, row);
-	}
-	fa_json_set_string(j, "schema", "fainstall.table/1");
-	fa_json_set(j, "rows", rows);
-	text = fa_json_print(j, true);
-	fa_buf_adds(out, text);
-	free(text);
-	fa_json_free(j);
-}
-
-static void print(struct fa_buf *out, struct grid *g, enum fa_show_form form)
-{
-	if (form == FA_SHOW_JSON)
-		print_json(out, g);
-	else if (form == FA_SHOW_MARKDOWN)
-		print_markdown(out, g);
-	else
-		print_plain(out, g);
-	fa_strv_release(&g->cells);
-}
 
 /* ---- what there is to show */
 
@@ -98,7 +18,7 @@ typedef int show_fn(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *
 static int show_ids(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	const struct fa_json *rules = fa_matrix_table(m, "rules", err), *ids = fa_matrix_table(m, "ids", err);
-	struct grid g = { { "id", "kind", "meaning", "source" }, 4, FA_STRV_INIT };
+	struct fa_grid g = { { "id", "kind", "meaning", "source" }, 4, FA_STRV_INIT };
 	struct fa_strv seen = FA_STRV_INIT;
 
 	if (!rules || !ids)
@@ -109,64 +29,64 @@ static int show_ids(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *
 		if (!id || fa_strv_has(&seen, id))
 			continue;
 		fa_strv_push(&seen, id);
-		cell(&g, id);
-		cell(&g, "rule");
-		cell(&g, fa_json_get_string(row, "text"));
-		cell(&g, fa_json_get_string(row, "source"));
+		fa_grid_cell(&g, id);
+		fa_grid_cell(&g, "rule");
+		fa_grid_cell(&g, fa_json_get_string(row, "text"));
+		fa_grid_cell(&g, fa_json_get_string(row, "source"));
 	}
 	fa_json_each (row, fa_json_get(ids, "rows")) {
-		cell(&g, fa_json_get_string(row, "id"));
-		cell(&g, fa_json_get_string(row, "kind"));
-		cell(&g, fa_json_get_string(row, "meaning"));
-		cell(&g, fa_json_get_string(row, "source"));
+		fa_grid_cell(&g, fa_json_get_string(row, "id"));
+		fa_grid_cell(&g, fa_json_get_string(row, "kind"));
+		fa_grid_cell(&g, fa_json_get_string(row, "meaning"));
+		fa_grid_cell(&g, fa_json_get_string(row, "source"));
 	}
 	fa_strv_release(&seen);
-	print(out, &g, form);
+	fa_grid_print(out, &g, form);
 	return 0;
 }
 
 static int show_causes(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	const struct fa_json *causes = fa_matrix_table(m, "causes", err);
-	struct grid g = { { "id", "cause", "why", "source" }, 4, FA_STRV_INIT };
+	struct fa_grid g = { { "id", "cause", "why", "source" }, 4, FA_STRV_INIT };
 
 	if (!causes)
 		return -1;
 	fa_json_each (row, fa_json_get(causes, "causes")) {
-		cell(&g, fa_json_get_string(row, "id"));
-		cell(&g, fa_json_get_string(row, "title"));
-		cell(&g, fa_json_get_string(row, "because"));
-		cell(&g, fa_json_get_string(row, "source"));
+		fa_grid_cell(&g, fa_json_get_string(row, "id"));
+		fa_grid_cell(&g, fa_json_get_string(row, "title"));
+		fa_grid_cell(&g, fa_json_get_string(row, "because"));
+		fa_grid_cell(&g, fa_json_get_string(row, "source"));
 	}
-	print(out, &g, form);
+	fa_grid_print(out, &g, form);
 	return 0;
 }
 
 static int show_names(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
-	struct grid g = { { "name", "meaning" }, 2, FA_STRV_INIT };
+	struct fa_grid g = { { "name", "meaning" }, 2, FA_STRV_INIT };
 
 	(void)m;
 	(void)err;
 	for (int i = 0; i < FA_NAME_COUNT; i++) {
-		cell(&g, fa_name_word(i));
-		cell(&g, fa_name_meaning(i));
+		fa_grid_cell(&g, fa_name_word(i));
+		fa_grid_cell(&g, fa_name_meaning(i));
 	}
-	print(out, &g, form);
+	fa_grid_print(out, &g, form);
 	return 0;
 }
 
 static int show_rules(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	const struct fa_json *rules = fa_matrix_table(m, "rules", err);
-	struct grid g = { { "on", "id", "when", "need", "action", "text" }, 6, FA_STRV_INIT };
+	struct fa_grid g = { { "on", "id", "when", "need", "action", "text" }, 6, FA_STRV_INIT };
 
 	if (!rules)
 		return -1;
 	fa_json_each (row, fa_json_get(rules, "rows"))
 		for (size_t i = 0; i < g.columns; i++)
-			cell(&g, fa_json_get_string(row, g.heads[i]));
-	print(out, &g, form);
+			fa_grid_cell(&g, fa_json_get_string(row, g.heads[i]));
+	fa_grid_print(out, &g, form);
 	return 0;
 }
 
@@ -183,9 +103,9 @@ static char *builds_of(const struct fa_kb_torch *t)
 
 static int show_torch(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
-	struct grid g = { { "torch", "builds (* package index)", "pythons", "C++", "triton", "torchvision", "torchaudio" },
-		          7,
-		          FA_STRV_INIT };
+	struct fa_grid g = { { "torch", "builds (* package index)", "pythons", "C++", "triton", "torchvision", "torchaudio" },
+		             7,
+		             FA_STRV_INIT };
 	struct fa_kb *kb;
 
 	if (fa_matrix_kb(&kb, m, err) < 0)
@@ -194,24 +114,24 @@ static int show_torch(struct fa_matrix *m, enum fa_show_form form, struct fa_buf
 		const struct fa_kb_torch *t = &kb->torch[i];
 		char *builds = builds_of(t);
 
-		cell(&g, t->version);
-		cell(&g, builds);
-		cell(&g, t->pythons);
-		cell(&g, t->cxx);
-		cell(&g, t->triton);
-		cell(&g, t->torchvision);
-		cell(&g, t->torchaudio);
+		fa_grid_cell(&g, t->version);
+		fa_grid_cell(&g, builds);
+		fa_grid_cell(&g, t->pythons);
+		fa_grid_cell(&g, t->cxx);
+		fa_grid_cell(&g, t->triton);
+		fa_grid_cell(&g, t->torchvision);
+		fa_grid_cell(&g, t->torchaudio);
 		free(builds);
 	}
-	print(out, &g, form);
+	fa_grid_print(out, &g, form);
 	return 0;
 }
 
 static int show_cuda(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
-	struct grid g = { { "CUDA", "driver", "driver (Windows)", "gcc", "clang", "nvcc from wheels", "architectures" },
-		          7,
-		          FA_STRV_INIT };
+	struct fa_grid g = { { "CUDA", "driver", "driver (Windows)", "gcc", "clang", "nvcc from wheels", "architectures" },
+		             7,
+		             FA_STRV_INIT };
 	struct fa_kb *kb;
 
 	if (fa_matrix_kb(&kb, m, err) < 0)
@@ -220,24 +140,24 @@ static int show_cuda(struct fa_matrix *m, enum fa_show_form form, struct fa_buf 
 		const struct fa_kb_cuda *c = &kb->cuda[i];
 		char *gcc = fa_strf("%s-%s", c->gcc_min, c->gcc_max), *clang = fa_strf("%s-%s", c->clang_min, c->clang_max);
 
-		cell(&g, c->cuda);
-		cell(&g, c->driver);
-		cell(&g, c->driver_windows);
-		cell(&g, gcc);
-		cell(&g, clang);
-		cell(&g, c->pip ? "yes" : "no");
-		cell(&g, c->codes);
+		fa_grid_cell(&g, c->cuda);
+		fa_grid_cell(&g, c->driver);
+		fa_grid_cell(&g, c->driver_windows);
+		fa_grid_cell(&g, gcc);
+		fa_grid_cell(&g, clang);
+		fa_grid_cell(&g, c->pip ? "yes" : "no");
+		fa_grid_cell(&g, c->codes);
 		free(gcc);
 		free(clang);
 	}
-	print(out, &g, form);
+	fa_grid_print(out, &g, form);
 	return 0;
 }
 
 static int show_gpus(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	const struct fa_json *gpus = fa_matrix_table(m, "gpus", err);
-	struct grid g = { { "card", "vendor", "architecture", "family" }, 4, FA_STRV_INIT };
+	struct fa_grid g = { { "card", "vendor", "architecture", "family" }, 4, FA_STRV_INIT };
 	struct fa_kb *kb;
 
 	if (!gpus || fa_matrix_kb(&kb, m, err) < 0)
@@ -245,18 +165,18 @@ static int show_gpus(struct fa_matrix *m, enum fa_show_form form, struct fa_buf 
 	fa_json_each (row, fa_json_get(gpus, "rows")) {
 		const struct fa_kb_arch *a = fa_kb_arch(kb, fa_json_get_string(row, "arch"));
 
-		cell(&g, fa_json_get_string(row, "name"));
-		cell(&g, fa_json_get_string(row, "vendor"));
-		cell(&g, fa_json_get_string(row, "arch"));
-		cell(&g, a ? a->family : NULL);
+		fa_grid_cell(&g, fa_json_get_string(row, "name"));
+		fa_grid_cell(&g, fa_json_get_string(row, "vendor"));
+		fa_grid_cell(&g, fa_json_get_string(row, "arch"));
+		fa_grid_cell(&g, a ? a->family : NULL);
 	}
-	print(out, &g, form);
+	fa_grid_print(out, &g, form);
 	return 0;
 }
 
 static int show_releases(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
-	struct grid g = { { "line", "version", "Python", "torch", "nvcc", "on the index", "AMD (CK)" }, 7, FA_STRV_INIT };
+	struct fa_grid g = { { "line", "version", "Python", "torch", "nvcc", "on the index", "AMD (CK)" }, 7, FA_STRV_INIT };
 	struct fa_kb *kb;
 
 	if (fa_matrix_kb(&kb, m, err) < 0)
@@ -264,251 +184,15 @@ static int show_releases(struct fa_matrix *m, enum fa_show_form form, struct fa_
 	for (size_t i = 0; i < kb->n_releases; i++) {
 		const struct fa_kb_release *r = &kb->releases[i];
 
-		cell(&g, r->line);
-		cell(&g, r->version);
-		cell(&g, r->python);
-		cell(&g, r->torch);
-		cell(&g, r->nvcc);
-		cell(&g, r->published ? "yes" : "no");
-		cell(&g, r->ck);
+		fa_grid_cell(&g, r->line);
+		fa_grid_cell(&g, r->version);
+		fa_grid_cell(&g, r->python);
+		fa_grid_cell(&g, r->torch);
+		fa_grid_cell(&g, r->nvcc);
+		fa_grid_cell(&g, r->published ? "yes" : "no");
+		fa_grid_cell(&g, r->ck);
 	}
-	print(out, &g, form);
-	return 0;
-}
-
-/* ---- which line serves what: the rules asked for each architecture */
-
-struct one_card {
-	const char *values[FA_NAME_COUNT];
-};
-
-static bool line_serves(const struct fa_kb *kb, const char **values, const char *line, bool training)
-{
-	values[FA_NAME_LINE] = line;
-	values[FA_NAME_VERSION] = "9999";
-	values[FA_NAME_WANT_BACKWARD] = training ? "yes" : "no";
-	for (size_t i = 0; i < kb->n_rules[FA_ON_RELEASE_CARD]; i++) {
-		const struct fa_kb_rule *r = &kb->rules[FA_ON_RELEASE_CARD][i];
-
-		if (fa_rule_test(&r->when, values, NULL) == FA_TRUE && fa_rule_test(&r->need, values, NULL) == FA_FALSE)
-			return false;
-	}
-	return true;
-}
-
-/* Is there a file with code for the card, or does a build compile it? A line that would accept the card serves it only then. */
-static bool has_code(const struct fa_kb *kb, const struct fa_kb_arch *a, const char *line)
-{
-	if (!strcmp(line, "fa2") && a->compile)
-		return true;
-	for (size_t i = 0; i < kb->n_files; i++)
-		if (!strcmp(kb->files[i].line, line) && kb->files[i].codes && fa_words_meet(a->codes, kb->files[i].codes))
-			return true;
-	return false;
-}
-
-static char *lines_for(const struct fa_kb *kb, const struct fa_kb_arch *a, bool training)
-{
-	struct one_card c = { { NULL } };
-	struct fa_buf b = FA_BUF_INIT;
-
-	c.values[FA_NAME_ARCH] = a->arch;
-	c.values[FA_NAME_VENDOR] = a->vendor;
-	c.values[FA_NAME_CARD_CODES] = a->codes;
-	if (!strcmp(a->vendor, "amd")) {
-		bool ck = kb->n_releases && kb->releases[0].ck && fa_words_has(kb->releases[0].ck, a->arch);
-
-		fa_buf_addf(&b, "%s%s%s", ck ? "fa2 (CK)" : "", ck && a->triton ? ", " : "", a->triton ? "fa2 (Triton)" : "");
-	} else {
-		for (size_t i = 0; i < kb->n_lines; i++)
-			if (line_serves(kb, c.values, kb->lines[i].line, training) && has_code(kb, a, kb->lines[i].line))
-				fa_buf_addf(&b, "%s%s", b.len ? ", " : "", kb->lines[i].line);
-	}
-	fa_buf_adds(&b, b.len ? "" : "sdpa only");
-	return fa_buf_detach(&b);
-}
-
-/* The same by family: what neighbours have in common stands in one row. */
-static int show_families(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
-{
-	struct grid g = { { "cards", "architectures", "training", "inference" }, 4, FA_STRV_INIT };
-	struct fa_kb *kb;
-
-	if (fa_matrix_kb(&kb, m, err) < 0)
-		return -1;
-	for (size_t i = 0; i < kb->n_archs; i++) {
-		const struct fa_kb_arch *a = &kb->archs[i];
-		char *training = lines_for(kb, a, true), *inference = lines_for(kb, a, false), **last;
-		bool same = g.cells.n >= 4 && !strcmp(g.cells.v[g.cells.n - 4], a->family ? a->family : "-") &&
-		            !strcmp(g.cells.v[g.cells.n - 2], training) && !strcmp(g.cells.v[g.cells.n - 1], inference);
-
-		if (same) {
-			last = &g.cells.v[g.cells.n - 3];
-			free(training);
-			free(inference);
-			training = fa_strf("%s %s", *last, a->arch);
-			free(*last);
-			*last = training;
-			continue;
-		}
-		cell(&g, a->family);
-		cell(&g, a->arch);
-		cell(&g, training);
-		cell(&g, inference);
-		free(training);
-		free(inference);
-	}
-	print(out, &g, form);
-	return 0;
-}
-
-/* ---- which torch gets what */
-
-/* The newest release of a source with a file for that torch; its CUDA majors. The caller's; NULL: none. */
-static char *newest_file(const struct fa_kb *kb, const char *source, const char *minor)
-{
-	const char *version = NULL;
-	struct fa_strv majors = FA_STRV_INIT;
-	char *text, *joined;
-
-	for (size_t i = 0; i < kb->n_files; i++) {
-		const struct fa_kb_file *f = &kb->files[i];
-
-		if (strcmp(f->source->name, source) != 0 || strcmp(f->line, "fa2") != 0 || !f->torch ||
-		    strcmp(f->torch, minor) != 0 || f->nightly || (version && fa_version_compare(f->version, version) < 0))
-			continue;
-		if (!version || fa_version_compare(f->version, version) > 0)
-			fa_strv_release(&majors);
-		version = f->version;
-		if (f->major && !fa_strv_has(&majors, f->major))
-			fa_strv_push(&majors, f->major);
-	}
-	fa_strv_sort(&majors);
-	joined = fa_strv_join(&majors, ", ");
-	text = version ? fa_strf("%s (CUDA %s)", version, joined) : NULL;
-	free(joined);
-	fa_strv_release(&majors);
-	return text;
-}
-
-static bool rules_hold(const struct fa_kb *kb, enum fa_rule_on on, const char *const *values)
-{
-	for (size_t i = 0; i < kb->n_rules[on]; i++) {
-		const struct fa_kb_rule *r = &kb->rules[on][i];
-
-		if (r->when.n && fa_rule_test(&r->when, values, NULL) != FA_TRUE)
-			continue;
-		if (fa_rule_test(&r->need, values, NULL) == FA_FALSE)
-			return false;
-	}
-	return true;
-}
-
-/* The newest release that compiles with that torch, by the rules. Borrowed; NULL: none. */
-static const char *newest_build(const struct fa_kb *kb, const struct fa_kb_torch *t)
-{
-	struct one_card c = { { NULL } };
-
-	c.values[FA_NAME_LINE] = "fa2";
-	c.values[FA_NAME_ROUTE] = "source";
-	c.values[FA_NAME_FACT_OS] = "linux";
-	c.values[FA_NAME_TORCH_VERSION] = t->version;
-	c.values[FA_NAME_TORCH_CXX] = t->cxx;
-	for (size_t i = 0; i < kb->n_releases; i++) {
-		const struct fa_kb_release *r = &kb->releases[i];
-
-		if (strcmp(r->line, "fa2") != 0 || !r->published)
-			continue;
-		c.values[FA_NAME_VERSION] = r->version;
-		c.values[FA_NAME_RELEASE_TORCH] = r->torch;
-		if (rules_hold(kb, FA_ON_RELEASE, c.values) && rules_hold(kb, FA_ON_SOURCE, c.values))
-			return r->version;
-	}
-	return NULL;
-}
-
-/* "39 310 311 313t" -> "3.9 to 3.13" */
-static char *python_span(const char *tags)
-{
-	struct fa_strv all = FA_STRV_INIT;
-	const char *first = NULL, *last = NULL;
-	char *text;
-
-	fa_strv_split(&all, tags ? tags : "", " ");
-	for (size_t i = 0; i < all.n; i++)
-		if (!strchr(all.v[i], 't')) {
-			first = first ? first : all.v[i];
-			last = all.v[i];
-		}
-	text = first ? fa_strf("%c.%s to %c.%s", first[0], first + 1, last[0], last + 1) : NULL;
-	fa_strv_release(&all);
-	return text;
-}
-
-static char *cudas_of(const struct fa_kb_torch *t)
-{
-	struct fa_buf b = FA_BUF_INIT;
-
-	for (size_t i = 0; i < t->n_builds; i++)
-		if (t->builds[i].cuda)
-			fa_buf_addf(&b, "%s%s", b.len ? ", " : "", t->builds[i].cuda);
-	fa_buf_adds(&b, "");
-	return fa_buf_detach(&b);
-}
-
-static int show_compat(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
-{
-	struct grid g = { { "torch", "CUDA", "Python", "upstream's file", "third party's file", "from source" },
-		          6,
-		          FA_STRV_INIT };
-	const char *seen = "";
-	struct fa_kb *kb;
-
-	if (fa_matrix_kb(&kb, m, err) < 0)
-		return -1;
-	for (size_t i = 0; i < kb->n_torch; i++) {
-		const struct fa_kb_torch *t = &kb->torch[i];
-		char *cudas, *pythons, *official, *community;
-
-		if (!strcmp(t->minor, seen))
-			continue;
-		seen = t->minor;
-		cudas = cudas_of(t);
-		pythons = python_span(t->pythons);
-		official = newest_file(kb, "official", t->minor);
-		community = newest_file(kb, "community", t->minor);
-		cell(&g, t->minor);
-		cell(&g, cudas);
-		cell(&g, pythons);
-		cell(&g, official);
-		cell(&g, community);
-		cell(&g, newest_build(kb, t));
-		free(cudas);
-		free(pythons);
-		free(official);
-		free(community);
-	}
-	print(out, &g, form);
-	return 0;
-}
-
-static int show_lines(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
-{
-	struct grid g = { { "architecture", "family", "served by (training)", "compiled as" }, 4, FA_STRV_INIT };
-	struct fa_kb *kb;
-
-	if (fa_matrix_kb(&kb, m, err) < 0)
-		return -1;
-	for (size_t i = 0; i < kb->n_archs; i++) {
-		char *lines = lines_for(kb, &kb->archs[i], true);
-
-		cell(&g, kb->archs[i].arch);
-		cell(&g, kb->archs[i].family);
-		cell(&g, lines);
-		cell(&g, kb->archs[i].compile);
-		free(lines);
-	}
-	print(out, &g, form);
+	fa_grid_print(out, &g, form);
 	return 0;
 }
 
@@ -544,19 +228,19 @@ static void show_question(const struct fa_kb *kb, size_t q, bool markdown, struc
 
 static void show_tree_rows(const struct fa_kb *kb, struct fa_buf *out)
 {
-	struct grid g = { { "question", "id", "rule", "action" }, 4, FA_STRV_INIT };
+	struct fa_grid g = { { "question", "id", "rule", "action" }, 4, FA_STRV_INIT };
 
 	for (size_t q = 0; q < sizeof(QUESTIONS) / sizeof(QUESTIONS[0]); q++)
 		for (size_t i = 0; i < QUESTIONS[q].n; i++)
 			for (size_t k = 0; k < kb->n_rules[QUESTIONS[q].on[i]]; k++) {
 				const struct fa_kb_rule *r = &kb->rules[QUESTIONS[q].on[i]][k];
 
-				cell(&g, QUESTIONS[q].question);
-				cell(&g, r->id);
-				cell(&g, r->text);
-				cell(&g, r->action);
+				fa_grid_cell(&g, QUESTIONS[q].question);
+				fa_grid_cell(&g, r->id);
+				fa_grid_cell(&g, r->text);
+				fa_grid_cell(&g, r->action);
 			}
-	print(out, &g, FA_SHOW_JSON);
+	fa_grid_print(out, &g, FA_SHOW_JSON);
 }
 
 static int show_tree(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
@@ -626,26 +310,26 @@ static void show_data_json(struct fa_matrix *m, const struct fa_kb *kb, struct f
 	fa_json_free(j);
 }
 
-static void count(struct grid *g, const char *name, size_t n, const char *what)
+static void count(struct fa_grid *g, const char *name, size_t n, const char *what)
 {
 	char *text = fa_strf("%zu", n);
 
-	cell(g, name);
-	cell(g, text);
-	cell(g, what);
+	fa_grid_cell(g, name);
+	fa_grid_cell(g, text);
+	fa_grid_cell(g, what);
 	free(text);
 }
 
 static void show_counts(struct fa_matrix *m, const struct fa_kb *kb, enum fa_show_form form, struct fa_buf *out)
 {
-	struct grid g = { { "table", "rows", "of" }, 3, FA_STRV_INIT };
+	struct fa_grid g = { { "table", "rows", "of" }, 3, FA_STRV_INIT };
 
 	for (int i = 0; fa_matrix_table_name(i); i++)
 		if (rows_of(m, i))
 			count(&g, fa_matrix_table_name(i), rows_of(m, i), fa_matrix_table_what(i));
 	for (size_t i = 0; i < kb->n_sources; i++)
 		count(&g, kb->sources[i].name, files_of(kb, kb->sources[i].name), kb->sources[i].text);
-	print(out, &g, form);
+	fa_grid_print(out, &g, form);
 }
 
 static void say_data(struct fa_buf *out, const char *name, const char *value)
@@ -682,7 +366,7 @@ static int show_data(struct fa_matrix *m, enum fa_show_form form, struct fa_buf 
 }
 
 /* A table's members as they are: `members` beside the heads. */
-static int show_members(struct fa_matrix *m, const char *table, const char *const *members, struct grid *g,
+static int show_members(struct fa_matrix *m, const char *table, const char *const *members, struct fa_grid *g,
                         enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	const struct fa_json *t = fa_matrix_table(m, table, err);
@@ -691,8 +375,8 @@ static int show_members(struct fa_matrix *m, const char *table, const char *cons
 		return -1;
 	fa_json_each (row, fa_json_get(t, "rows"))
 		for (size_t i = 0; i < g->columns; i++)
-			cell(g, fa_json_get_string(row, members[i]));
-	print(out, g, form);
+			fa_grid_cell(g, fa_json_get_string(row, members[i]));
+	fa_grid_print(out, g, form);
 	return 0;
 }
 
@@ -704,43 +388,43 @@ static const struct fa_json *profile_named(const struct fa_json *table, const ch
 	return NULL;
 }
 
-static void number_cell(struct grid *g, double n)
+static void number_cell(struct fa_grid *g, double n)
 {
 	char *text = n >= 0 ? fa_strf("%.0f", n) : NULL;
 
-	cell(g, text);
+	fa_grid_cell(g, text);
 	free(text);
 }
 
 static int show_fa3(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	const struct fa_json *t = fa_matrix_table(m, "fa3", err);
-	struct grid g = { { "tag", "version", "package", "Python", "nvcc", "units", "without 8.x", "runs on" },
-		          8,
-		          FA_STRV_INIT };
+	struct fa_grid g = { { "tag", "version", "package", "Python", "nvcc", "units", "without 8.x", "runs on" },
+		             8,
+		             FA_STRV_INIT };
 
 	if (!t)
 		return -1;
 	fa_json_each (row, fa_json_get(t, "rows")) {
 		const struct fa_json *profile = profile_named(t, fa_json_get_string(row, "profile"));
 
-		cell(&g, fa_json_get_string(row, "tag"));
-		cell(&g, fa_json_get_string(row, "version"));
-		cell(&g, fa_json_get_string(row, "package"));
-		cell(&g, fa_json_get_string(row, "python"));
-		cell(&g, fa_json_get_string(row, "nvcc"));
+		fa_grid_cell(&g, fa_json_get_string(row, "tag"));
+		fa_grid_cell(&g, fa_json_get_string(row, "version"));
+		fa_grid_cell(&g, fa_json_get_string(row, "package"));
+		fa_grid_cell(&g, fa_json_get_string(row, "python"));
+		fa_grid_cell(&g, fa_json_get_string(row, "nvcc"));
 		number_cell(&g, fa_json_get_number(profile, "units", -1));
 		number_cell(&g, fa_json_get_number(profile, "units_without_sm80", -1));
-		cell(&g, fa_json_get_string(row, "runs_on"));
+		fa_grid_cell(&g, fa_json_get_string(row, "runs_on"));
 	}
-	print(out, &g, form);
+	fa_grid_print(out, &g, form);
 	return 0;
 }
 
 static int show_fa4(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	static const char *const MEMBERS[] = { "version", "python", "runs_on", "requires" };
-	struct grid g = { { "version", "Python", "runs on", "requires" }, 4, FA_STRV_INIT };
+	struct fa_grid g = { { "version", "Python", "runs on", "requires" }, 4, FA_STRV_INIT };
 
 	return show_members(m, "fa4", MEMBERS, &g, form, out, err);
 }
@@ -748,14 +432,14 @@ static int show_fa4(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *
 static int show_settings(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
 	static const char *const MEMBERS[] = { "name", "unless", "why", "source" };
-	struct grid g = { { "variable", "unless", "why", "source" }, 4, FA_STRV_INIT };
+	struct fa_grid g = { { "variable", "unless", "why", "source" }, 4, FA_STRV_INIT };
 
 	return show_members(m, "settings", MEMBERS, &g, form, out, err);
 }
 
 static int show_needs(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
-	struct grid g = { { "--needs", "first release of FA2" }, 2, FA_STRV_INIT };
+	struct fa_grid g = { { "--needs", "first release of FA2" }, 2, FA_STRV_INIT };
 	struct fa_strv always = FA_STRV_INIT;
 	struct fa_kb *kb;
 
@@ -763,15 +447,15 @@ static int show_needs(struct fa_matrix *m, enum fa_show_form form, struct fa_buf
 		return -1;
 	fa_strv_split(&always, kb->features_always ? kb->features_always : "", " ");
 	for (size_t i = 0; i < always.n; i++) {
-		cell(&g, always.v[i]);
-		cell(&g, "every release of 2.x");
+		fa_grid_cell(&g, always.v[i]);
+		fa_grid_cell(&g, "every release of 2.x");
 	}
 	fa_json_each (f, kb->features) {
-		cell(&g, fa_json_key(f));
-		cell(&g, fa_json_string(f));
+		fa_grid_cell(&g, fa_json_key(f));
+		fa_grid_cell(&g, fa_json_string(f));
 	}
 	fa_strv_release(&always);
-	print(out, &g, form);
+	fa_grid_print(out, &g, form);
 	return 0;
 }
 
@@ -812,7 +496,7 @@ static int show_variables(struct fa_matrix *m, enum fa_show_form form, struct fa
 {
 	const struct fa_json *fa2 = fa_matrix_table(m, "flash-attn", err), *fa3 = fa_matrix_table(m, "fa3", err);
 	const struct fa_json *fa4 = fa_matrix_table(m, "fa4", err);
-	struct grid g = { { "line", "variable", "from", "to" }, 4, FA_STRV_INIT };
+	struct fa_grid g = { { "line", "variable", "from", "to" }, 4, FA_STRV_INIT };
 	struct variables all = { NULL, 0 };
 
 	if (!fa2 || !fa3 || !fa4)
@@ -826,20 +510,20 @@ static int show_variables(struct fa_matrix *m, enum fa_show_form form, struct fa
 	fa_json_each (row, fa_json_get(fa4, "rows"))
 		see_variables(&all, "fa4", fa_json_get_string(row, "env"), fa_json_get_string(row, "version"));
 	for (size_t i = 0; i < all.n; i++) {
-		cell(&g, all.v[i].line);
-		cell(&g, all.v[i].name);
-		cell(&g, all.v[i].first);
-		cell(&g, all.v[i].last);
+		fa_grid_cell(&g, all.v[i].line);
+		fa_grid_cell(&g, all.v[i].name);
+		fa_grid_cell(&g, all.v[i].first);
+		fa_grid_cell(&g, all.v[i].last);
 		free(all.v[i].name);
 	}
 	free(all.v);
-	print(out, &g, form);
+	fa_grid_print(out, &g, form);
 	return 0;
 }
 
 static int show_sources(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
-	struct grid g = { { "source", "order", "trust", "files", "what" }, 5, FA_STRV_INIT };
+	struct fa_grid g = { { "source", "order", "trust", "files", "what" }, 5, FA_STRV_INIT };
 	struct fa_kb *kb;
 
 	if (fa_matrix_kb(&kb, m, err) < 0)
@@ -847,22 +531,22 @@ static int show_sources(struct fa_matrix *m, enum fa_show_form form, struct fa_b
 	for (size_t i = 0; i < kb->n_sources; i++) {
 		char *order = fa_strf("%d", kb->sources[i].order), *files = fa_strf("%zu", files_of(kb, kb->sources[i].name));
 
-		cell(&g, kb->sources[i].name);
-		cell(&g, order);
-		cell(&g, kb->sources[i].trust);
-		cell(&g, files);
-		cell(&g, kb->sources[i].text);
+		fa_grid_cell(&g, kb->sources[i].name);
+		fa_grid_cell(&g, order);
+		fa_grid_cell(&g, kb->sources[i].trust);
+		fa_grid_cell(&g, files);
+		fa_grid_cell(&g, kb->sources[i].text);
 		free(order);
 		free(files);
 	}
-	print(out, &g, form);
+	fa_grid_print(out, &g, form);
 	return 0;
 }
 
 /* The rules of a lab's policy that hold here, and the files that they stand in. */
 static int show_policy(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
-	struct grid g = { { "id", "on", "when", "need" }, 4, FA_STRV_INIT };
+	struct fa_grid g = { { "id", "on", "when", "need" }, 4, FA_STRV_INIT };
 	struct fa_kb *kb;
 
 	if (fa_matrix_kb(&kb, m, err) < 0)
@@ -879,13 +563,13 @@ static int show_policy(struct fa_matrix *m, enum fa_show_form form, struct fa_bu
 
 			if (!r->policy_need)
 				continue;
-			cell(&g, r->id);
-			cell(&g, fa_rule_on_word((enum fa_rule_on)on));
-			cell(&g, r->policy_when);
-			cell(&g, r->policy_need);
+			fa_grid_cell(&g, r->id);
+			fa_grid_cell(&g, fa_rule_on_word((enum fa_rule_on)on));
+			fa_grid_cell(&g, r->policy_when);
+			fa_grid_cell(&g, r->policy_need);
 		}
 	if (g.cells.n || form == FA_SHOW_JSON)
-		print(out, &g, form);
+		fa_grid_print(out, &g, form);
 	return 0;
 }
 
@@ -899,7 +583,7 @@ static const struct {
 	{ "torch", show_torch },
 	{ "cuda", show_cuda },
 	{ "gpus", show_gpus },
-	{ "lines", show_lines },
+	{ "lines", fa_show_lines },
 	{ "tree", show_tree },
 	{ "releases", show_releases },
 	{ "causes", show_causes },
@@ -911,14 +595,14 @@ static const struct {
 	{ "needs", show_needs },
 	{ "variables", show_variables },
 	{ "settings", show_settings },
-	{ "compat", show_compat },
-	{ "families", show_families },
+	{ "compat", fa_show_compat },
+	{ "families", fa_show_families },
 };
 
 const char *fa_matrix_shows(void)
 {
 	return "data ids names rules torch cuda gpus lines tree releases causes sources policy fa3 fa4 needs variables "
-	       "settings";
+	       "settings compat families";
 }
 
 int fa_matrix_show(struct fa_matrix *m, const char *what, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
