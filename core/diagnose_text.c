@@ -67,7 +67,7 @@ static void print_cause(struct fa_buf *out, const struct fa_cause *c)
 void fa_diagnosis_print(struct fa_buf *out, const struct fa_diagnosis *d)
 {
 	if (!d->n_causes) {
-		fa_buf_addf(out, "The cause is not known. %zu lines were read.\n", d->n_lines);
+		fa_buf_addf(out, "The cause is not known. %zu line%s read.\n", d->n_lines, d->n_lines == 1 ? " was" : "s were");
 		for (size_t i = 0; i < d->n_unknown; i++)
 			fa_buf_addf(out, "  line %-5zu%s\n", d->unknown[i].line, d->unknown[i].text);
 		if (d->n_unknown)
