@@ -6,6 +6,8 @@ import subprocess
 import sys
 import tempfile
 
+import checks
+
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SETUP = """
@@ -123,10 +125,4 @@ def a_setup_that_makes_no_wheel_is_told():
 
 
 with tempfile.TemporaryDirectory(prefix="fa-build-py-test-") as BASE:
-    checks = [f for name, f in list(globals().items()) if callable(f) and f.__module__ == "__main__" and name not in ("put", "build")]
-    for check in checks:
-        try:
-            check()
-        except Exception as e:
-            print("%s: %s: %s" % (check.__name__, type(e).__name__, e))
-            raise
+    checks.run_all(globals(), ("put", "build"))

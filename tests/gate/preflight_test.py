@@ -6,6 +6,8 @@ import subprocess
 import sys
 import tempfile
 
+import checks
+
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NVCC = """case $1 in
@@ -139,11 +141,4 @@ def a_library_that_the_linker_does_not_find():
 
 
 with tempfile.TemporaryDirectory(prefix="fa-preflight-test-") as BASE:
-    checks = [f for name, f in list(globals().items()) if callable(f) and f.__module__ == "__main__" and name not in (
-        "put", "named", "Machine")]
-    for check in checks:
-        try:
-            check()
-        except Exception as e:
-            print("%s: %s: %s" % (check.__name__, type(e).__name__, e))
-            raise
+    checks.run_all(globals(), ("put", "named", "Machine"))

@@ -5,6 +5,8 @@ import os
 import sys
 import tempfile
 
+import checks
+
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "recipes"))
@@ -193,12 +195,5 @@ def real_releases_have_the_units_they_claim():
 
 
 with tempfile.TemporaryDirectory(prefix="fa-profile-test-") as BASE:
-    checks = [f for name, f in list(globals().items()) if callable(f) and f.__module__ == "__main__" and name not in (
-        "release", "torch", "work", "names", "text", "fresh")]
-    for check in checks:
-        try:
-            check()
-        except Exception as e:
-            print("%s: %s: %s" % (check.__name__, type(e).__name__, e))
-            raise
+    checks.run_all(globals(), ("release", "torch", "work", "names", "text", "fresh"))
     os.chdir("/")
