@@ -253,6 +253,8 @@ static const char *pair(const struct fa_json *row, const char *key, size_t i)
 
 static void make_cuda(struct fa_kb *kb, const struct fa_json *table)
 {
+	const struct fa_json *layouts = fa_json_get(table, "device_prop");
+
 	fa_json_each (row, fa_json_get(table, "rows")) {
 		struct fa_kb_cuda *c;
 
@@ -273,6 +275,7 @@ static void make_cuda(struct fa_kb *kb, const struct fa_json *table)
 			.msvc_below = pair(row, "msvc", 1),
 			.pip = fa_json_get(row, "pip"),
 		};
+		c->device_prop = fa_json_get(layouts, c->major);
 	}
 }
 
@@ -348,6 +351,8 @@ static void make_release(struct fa_kb *kb, const struct fa_json *row)
 	r->rocm = STR(row, "rocm");
 	r->ck = STR(row, "ck");
 	r->head_dims = STR(row, "head_dims");
+	r->stays = STR(row, "stays");
+	r->reads = STR(row, "reads");
 	r->cutlass = STR(row, "cutlass");
 	r->composable_kernel = STR(row, "composable_kernel");
 	r->sdist_file = STR(sdist, "file");
@@ -691,7 +696,7 @@ static void hold_once(struct fa_kb *kb)
 	HOLD(kb->profiles, kb->n_profiles, OF_PROFILE(cxx));
 	HOLD(kb->releases, kb->n_releases, OF_RELEASE(line), OF_RELEASE(version), OF_RELEASE(python), OF_RELEASE(torch),
 	     OF_RELEASE(nvcc), OF_RELEASE(rocm), OF_RELEASE(ck), OF_RELEASE(head_dims), OF_RELEASE(backward),
-	     OF_RELEASE(features));
+	     OF_RELEASE(features), OF_RELEASE(reads));
 }
 
 enum { TEXTS_LEFT_MAX = 20000 };

@@ -67,6 +67,7 @@ struct fa_kb_rule {
 
 struct fa_kb_cuda {
 	const char *cuda, *major, *driver, *driver_windows, *codes;
+	const struct fa_json *device_prop; /* of its major: where members of cudaDeviceProp lie */
 	const char *gcc_min, *gcc_max, *clang_min, *clang_max, *msvc_min, *msvc_below;
 	const struct fa_json *pip; /* requirements that bring nvcc; NULL: no wheels hold it */
 };
@@ -116,6 +117,8 @@ struct fa_kb_profile { /* one setup.py */
 struct fa_kb_release {
 	const char *line, *version, *tag, *commit, *python, *torch, *nvcc, *rocm, *ck, *head_dims, *backward;
 	const char *features; /* of --needs */
+	const char *stays;    /* features that it cannot be built without; NULL: none, or nobody looked */
+	const char *reads;    /* members that it reads of the cudaDeviceProp that torch filled; NULL: nobody looked */
 	const char *cutlass, *composable_kernel;
 	const char *sdist_file, *sdist_sha256;
 	int64_t sdist_bytes;

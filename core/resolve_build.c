@@ -304,6 +304,25 @@ static void set_jobs(struct fa_solve *s, struct fa_plan_build *b, const struct l
 		warn_of_jobs(s, atoi(env), b->jobs, "max_jobs_ignored", "max_jobs");
 }
 
+/* Features that were not asked for, and that this release has no switch for. */
+static void warn_of_features(struct fa_solve *s, const struct fa_plan_build *b, const struct fa_kb_release *r)
+{
+	struct fa_strv stays = FA_STRV_INIT, unasked = FA_STRV_INIT;
+
+	if (!b->features.n || !r || !r->stays)
+		return;
+	fa_strv_split(&stays, r->stays, " ");
+	for (size_t i = 0; i < stays.n; i++)
+		if (!fa_strv_has(&b->features, stays.v[i]))
+			fa_strv_push(&unasked, stays.v[i]);
+	if (unasked.n) {
+		fa_solve_extra(s, "features_stay", fa_strv_join(&unasked, ", "));
+		fa_solve_extra(s, "features_that_stay", fa_strdup("yes"));
+	}
+	fa_strv_release(&stays);
+	fa_strv_release(&unasked);
+}
+
 /* ---- the profiles beside each other */
 
 static void offer(const struct fa_solve *s, struct fa_plan_build *b, const char *profile)
@@ -339,6 +358,23 @@ static void set_offers(const struct fa_solve *s, struct fa_plan_build *b)
 
 /* ---- what is compiled */
 
+/* Of a release's own list what the cards run; all of it where no card is known. build.py gives nvcc these, whatever setup.py says. */
+static void set_fixed_archs(const struct fa_solve *s, const char *fixed, struct fa_strv *archs)
+{
+	struct fa_strv all = FA_STRV_INIT;
+
+	fa_strv_release(archs);
+	fa_strv_split(&all, fixed, " ");
+	for (size_t i = 0; i < all.n; i++)
+		for (size_t k = 0; k < s->n_cards; k++)
+			if (s->cards[k].served && s->cards[k].row && fa_words_has(s->cards[k].row->codes, all.v[i]) &&
+			    !fa_strv_has(archs, all.v[i]))
+				fa_strv_push(archs, all.v[i]);
+	if (!archs->n)
+		fa_strv_append(archs, &all);
+	fa_strv_release(&all);
+}
+
 static void set_archs(struct fa_solve *s, struct fa_plan_build *b)
 {
 	const char *fixed = s->v[FA_NAME_FILE_CODES], *read = s->v[FA_NAME_RELEASE_ARCHS_READ];
@@ -349,10 +385,8 @@ static void set_archs(struct fa_solve *s, struct fa_plan_build *b)
 		if (c->served && c->row && c->row->compile && !fa_strv_has(&b->archs, c->row->compile))
 			fa_strv_push(&b->archs, c->row->compile);
 	}
-	if (fixed && *fixed && says(read, "no")) {
-		fa_strv_release(&b->archs);
-		fa_strv_split(&b->archs, fixed, " ");
-	}
+	if (fixed && *fixed && says(read, "no"))
+		set_fixed_archs(s, fixed, &b->archs);
 	fa_strv_sort(&b->archs);
 }
 
@@ -367,6 +401,7 @@ void fa_solve_build(struct fa_solve *s, struct fa_plan_build *b)
 	measure(s, b, &l);
 	b->units = says(b->profile, "full") && r && r->profile ? r->profile->units : l.units;
 	set_jobs(s, b, &l);
+	warn_of_features(s, b, r);
 	fa_solve_forecast(s, b);
 	set_offers(s, b);
 }

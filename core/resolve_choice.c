@@ -529,6 +529,8 @@ static void warn_all(struct fa_solve *s)
 	warn_of_toolkit(s);
 	warn_of_settings(s);
 	warn_of_torch(s);
+	if (has_extra(s, "features_that_stay"))
+		warn(s, "features_that_stay");
 	if (has_extra(s, "jobs_limited"))
 		warn(s, "jobs_limited");
 	if (has_extra(s, "max_jobs_ignored"))

@@ -41,15 +41,15 @@ static bool has_word(const char *list, const char *word)
 	return has;
 }
 
-/* Share of the optional features that are left out. */
-static double lean_share(const struct fa_plan_build *b, const struct fa_json *table)
+/* Share of the optional features that are left out; stays: those that this release cannot be built without, NULL none. */
+static double lean_share(const struct fa_plan_build *b, const struct fa_json *table, const char *stays)
 {
 	struct fa_strv extras = FA_STRV_INIT;
 	double off = 0, share;
 
 	fa_strv_split(&extras, fa_json_get_string(table, "extras") ? fa_json_get_string(table, "extras") : "", " ");
 	for (size_t i = 0; i < extras.n; i++)
-		off += b->features.n && !fa_strv_has(&b->features, extras.v[i]);
+		off += b->features.n && !fa_strv_has(&b->features, extras.v[i]) && !has_word(stays, extras.v[i]);
 	share = extras.n ? off / (double)extras.n : 0;
 	fa_strv_release(&extras);
 	return share;
@@ -77,11 +77,11 @@ static void set_levels(struct content *c, const char *list)
 	fa_strv_release(&words);
 }
 
-static void add_content(struct forecast *f, const struct fa_plan_build *b, const struct fa_json *table,
+static void add_content(struct forecast *f, const struct fa_plan_build *b, const struct fa_json *table, double lean,
                         const struct fa_kb_unit *u, double seconds)
 {
 	const struct fa_json *kind = fa_json_get(fa_json_get(table, "kinds"), u->kind);
-	double lean = lean_share(b, table), archs = b->archs.n ? (double)b->archs.n : 1;
+	double archs = b->archs.n ? (double)b->archs.n : 1;
 	struct content *c = &f->v[f->n];
 
 	if (f->n == CONTENTS_MAX)
@@ -174,9 +174,9 @@ static void divide(struct forecast *f, const struct fa_json *table)
 	}
 }
 
-static double wheel_mb(const struct fa_plan_build *b, const struct fa_json *table, size_t units)
+static double wheel_mb(const struct fa_plan_build *b, const struct fa_json *table, double lean, size_t units)
 {
-	double each = fa_json_get_number(table, "wheel_mb", 0), lean = lean_share(b, table);
+	double each = fa_json_get_number(table, "wheel_mb", 0);
 
 	return (double)units * each * (1 - lean * (1 - fa_json_get_number(table, "lean_wheel", 1))) *
 	       (b->archs.n ? (double)b->archs.n : 1);
@@ -187,6 +187,8 @@ void fa_solve_forecast(const struct fa_solve *s, struct fa_plan_build *b)
 	static struct forecast f;
 	const char *memory = s->v[FA_NAME_MEMORY], *cores = s->v[FA_NAME_FACT_CORES];
 	const struct fa_json *table = s->kb->units_table;
+	const struct fa_kb_release *r = s->found.release;
+	double lean = table ? lean_share(b, table, r ? r->stays : NULL) : 0;
 
 	if (b->jobs < 1 || !table)
 		return;
@@ -200,13 +202,13 @@ void fa_solve_forecast(const struct fa_solve *s, struct fa_plan_build *b)
 		if (!fa_solve_build_keeps(b, u))
 			continue;
 		for (int k = 0; k < u->units; k++) /* the longest, and the others alike */
-			add_content(&f, b, table, u, !k ? u->longest : (u->seconds - u->longest) / (u->units - 1));
+			add_content(&f, b, table, lean, u, !k ? u->longest : (u->seconds - u->longest) / (u->units - 1));
 	}
 	if (!f.n)
 		return;
 	divide(&f, table);
 	b->estimate_s = (int)(end_of(&f, table, &f.host) + fa_json_get_number(table, "after_s", 0) * (double)f.n + 0.5);
-	b->wheel_mb = (int)(wheel_mb(b, table, f.n) + 0.5);
+	b->wheel_mb = (int)(wheel_mb(b, table, lean, f.n) + 0.5);
 	if (b->wheel_mb < 1)
 		b->wheel_mb = 1;
 }

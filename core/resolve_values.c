@@ -299,6 +299,7 @@ void fa_solve_set_release(struct fa_solve *s, const char *line, const char *vers
 	V(RELEASE_TRITON) = r ? yes(r->triton) : NULL;
 	V(RELEASE_DIMS) = r ? r->head_dims : NULL;
 	V(RELEASE_PUBLISHED) = r ? yes(r->published) : NULL;
+	V(RELEASE_READS) = r ? r->reads : NULL;
 	V(RELEASE_CXX) = p ? p->cxx : NULL;
 	V(RELEASE_ARCHS_READ) = p ? yes(p->archs_read) : NULL;
 	V(BACKWARD_LIMIT) = r ? r->backward : NULL;
@@ -449,6 +450,20 @@ void fa_solve_remember(struct fa_solve *s, struct fa_refusals *r, const void *it
 	r->v[r->n++ % FA_REFUSALS_KEPT] = (struct fa_refused){ item, rule->traits, rule, *why };
 }
 
+/* Members of cudaDeviceProp that lie elsewhere in this CUDA than in torch's; NULL: one of the two is not known. */
+static const char *moved_members(struct fa_solve *s, const struct fa_kb_cuda *c)
+{
+	const struct fa_kb_cuda *of_torch = V(TORCH_X_CUDA) ? fa_kb_cuda(s->kb, V(TORCH_X_CUDA)) : NULL;
+	struct fa_buf words = FA_BUF_INIT;
+
+	if (!c || !c->device_prop || !of_torch || !of_torch->device_prop)
+		return NULL;
+	fa_json_each (at, c->device_prop)
+		if (fa_json_number(at) != fa_json_get_number(of_torch->device_prop, fa_json_key(at), -1))
+			fa_buf_addf(&words, "%s%s", words.len ? " " : "", fa_json_key(at));
+	return fa_solve_keep_text(s, fa_buf_detach(&words));
+}
+
 void fa_solve_set_toolkit(struct fa_solve *s, const struct fa_toolkit_option *t)
 {
 	const struct fa_kb_cuda *c = t ? t->row : NULL;
@@ -458,6 +473,7 @@ void fa_solve_set_toolkit(struct fa_solve *s, const struct fa_toolkit_option *t)
 	V(TOOLKIT_MAJOR) = t && t->version ? fa_solve_keep_text(s, fa_version_head(t->version, 1)) : NULL;
 	V(TOOLKIT_FROM_PIP) = t ? yes(t->pip) : NULL;
 	V(TOOLKIT_CODES) = c ? c->codes : NULL;
+	V(TOOLKIT_MOVED) = fa_solve_wished(s, FA_WISH_RELAX) ? moved_members(s, c) : NULL;
 	V(TOOLKIT_COMPILER_MIN) = !c                       ? NULL
 	                          : !strcmp(kind, "clang") ? c->clang_min
 	                          : !strcmp(kind, "msvc")  ? c->msvc_min

@@ -7,11 +7,11 @@ import json
 import os
 import re
 
+from switches import FEATURES, Switches, without_comments
+
 UNIT = re.compile(r"flash_(fwd_split|fwd|bwd)_hdim(\d+)_(fp16|bf16)(_causal)?_sm\d+\.cu$")
 FUNCTION = re.compile(r"template\s*(?:<\s*>)?\s*void\s+(\w+)\s*<([^>]*)>\s*\(([^)]*)\)\s*([;{])")
 SWITCH = re.compile(r"\b(\w+_SWITCH)\(((?:[^,()]|\([^()]*\))+),\s*(\w+),")
-FEATURES = {"dropout": ("DROPOUT", "Is_dropout"), "alibi": ("ALIBI", "Has_alibi"), "softcap": ("SOFTCAP", "Is_softcap"),
-            "local": ("LOCAL", "Is_local"), "unevenk": ("UNEVEN_K", "IsEvenKConst")}
 EXTRAS = ("dropout", "alibi", "softcap", "local")
 WORDS = {"fwd": "forward", "bwd": "backward", "fwd_split": "split-KV forward"}
 HOME = os.path.dirname(os.path.abspath(__file__))
@@ -41,10 +41,6 @@ def write_if_changed(path, text):
         with open(path + ".tmp", "w", encoding="utf-8") as f:
             f.write(text)
         os.replace(path + ".tmp", path)
-
-
-def without_comments(text):
-    return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
 
 
 def quote(text):
@@ -90,9 +86,14 @@ class Profile:
             self.backward = False
         features = job.get("features") or []
         self.features = None if self.full or not features else [f for f in features if f != "none"]
+        self.release = Switches(job.get("source") or "")
 
     def keeps_feature(self, word):
-        return self.features is None or word in self.features
+        """Those that the release cannot be built without are kept, asked for or not."""
+        return self.features is None or word in self.features or word in self.release.stay
+
+    def held(self):
+        return [f for f in list(FEATURES) + ["split"] if self.keeps_feature(f)]
 
     def keeps(self, unit):
         if self.full:
@@ -118,7 +119,7 @@ class Profile:
         what = [",".join(self.dtypes) or "all dtypes", "head dim " + ",".join(self.dims) if self.dims else "all head dims",
                 "forward and backward" if self.backward else "forward only"]
         if self.features is not None:
-            what.append("features " + (",".join(self.features) or "none"))
+            what.append("features " + (",".join(self.held()) or "none"))
         return "%s (%s)" % (self.name, "; ".join(what))
 
     def command(self, dtype=None, dim=None, backward=False, feature=None):
@@ -176,16 +177,11 @@ class Work:
             raise Refused("profile %s leaves no kernel to compile" % self.profile.words(), "widen it")
 
     def switch_off(self, kept):
-        """Features not wanted, where the release has a switch for them in the kernels and in the entry file."""
-        entry, self.switched = read(self.entry[0]), []
-        switches = os.path.join(self.src_dir, "static_switch.h")
-        kernels = read(switches) if os.path.exists(switches) else ""
-        for word, (macro, _) in FEATURES.items():
-            define = "FLASHATTENTION_DISABLE_" + macro
-            if not self.profile.keeps_feature(word) and define in entry and define in kernels:
-                self.defines.append("-D" + define)
-                self.switched.append(word)
-        if not self.profile.backward and "FLASHATTENTION_DISABLE_BACKWARD" in entry:
+        """Features not wanted, where the release has a switch for them that the kernels and the entry file honour."""
+        release = self.profile.release
+        self.switched = [w for w in release.off if not self.profile.keeps_feature(w)]
+        self.defines += ["-DFLASHATTENTION_DISABLE_" + FEATURES[w][0] for w in self.switched]
+        if not self.profile.backward and release.backward_off():
             self.defines.append("-DFLASHATTENTION_DISABLE_BACKWARD")
 
     # ---- kernels that do not read torch's headers
@@ -402,8 +398,7 @@ class Work:
         p = self.profile
         self.record = {"profile": p.name, "dtypes": sorted({u.dtype for u in kept}), "backward": p.backward,
                        "head_dims": sorted({u.dim for u in kept}, key=int), "archs": self.job["archs"],
-                       "features": "all" if p.features is None else [f for f in list(FEATURES) + ["split"]
-                                                                     if p.keeps_feature(f)],
+                       "features": "all" if p.features is None else p.held(),
                        "defines": self.defines, "units": len(self.sources), "torch_free_kernels": self.shadow,
                        "divided": len({d[0].name for d in self.divided})}
 

@@ -25,6 +25,8 @@ VISION = {"2.0.0": "0.15.1", "2.0.1": "0.15.2", "2.1.0": "0.16.0", "2.1.1": "0.1
 AUDIO = {"2.0.0": "2.0.1", "2.0.1": "2.0.2"}
 # hashes of the source archives on the package index, read there
 SDIST = {}
+# what released.py read in the sources and in NVIDIA's headers
+RELEASED = {"device_prop": {}, "releases": {}}
 
 
 def key(version):
@@ -119,7 +121,7 @@ def cuda_row(row):
 def cuda_table(folder):
     data = load(folder, "cuda_matrix.json")
     rows = [cuda_row(r) for r in sorted(data["toolkits"], key=lambda r: key(r["cuda"]), reverse=True)]
-    return {"rows": rows}, data
+    return {"device_prop": RELEASED["device_prop"], "rows": rows}, data
 
 
 def gpu_row(row):
@@ -171,6 +173,7 @@ def fa2_row(row, data, published):
     rocm = profile.get("rocm") or {}
     readme, modules = row["readme"], row["submodules"] or {}
     allow = [a for a in rocm.get("arch_allow_list") or [] if a.startswith("gfx")]
+    text = RELEASED["releases"].get(row["version"], {})
     return clean({
         "line": "fa2", "version": row["version"], "tag": row["tag"], "commit": row["commit"], "date": row["date"] or row.get("published"),
         "profile": row["setup_profile"], "python": re.sub(r"[^\d.]", "", row["python_requires"]),
@@ -180,6 +183,7 @@ def fa2_row(row, data, published):
         "triton_amd": True if rocm.get("triton_env_read") else None,
         "backward": backward_limit(row["runtime"]["backward_head_dim"]),
         "head_dims": " ".join(map(str, row["kernel_head_dims"])),
+        "without": text.get("without"), "stays": text.get("stays") or None, "reads": text.get("reads"),
         "published": True if row["version"] in published else None,
         "cute": True if row["wheel_contains_flash_attn_cute"] else None,
         "sdist": SDIST.get(row["version"]),
@@ -404,8 +408,9 @@ def main():
     ap.add_argument("--out", default="matrix", metavar="DIR")
     ap.add_argument("--check", action="store_true", help="write nothing, exit 1 when something differs")
     opt = ap.parse_args()
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "sdist.json"), encoding="utf-8") as f:
-        SDIST.update(json.load(f))
+    here = os.path.dirname(os.path.abspath(__file__))
+    SDIST.update(load(here, "sdist.json"))
+    RELEASED.update(load(here, "released.json"))
     stale = 0
     for name, make in TABLES.items():
         path, text = os.path.join(opt.out, name + ".json"), text_of(name, *make(opt.data))

@@ -16,7 +16,8 @@ TEMPLATE = """#pragma once
 #include <c10/cuda/CUDAException.h>
 #include "static_switch.h"
 template<typename K, bool Is_dropout, bool Is_causal> void run_flash_bwd(P &params) {
-  SOFTCAP_SWITCH(params.softcap > 0.0, Is_softcap, [&] { EVENK_SWITCH(is_even_K, IsEvenKConst, [&] { }); });
+  SOFTCAP_SWITCH(params.softcap > 0.0, Is_softcap, [&] { EVENK_SWITCH(is_even_K, IsEvenKConst, [&] {
+    LOCAL_SWITCH(is_local, Is_local, [&] { ALIBI_SWITCH(params.alibi_slopes_ptr != nullptr, Has_alibi, [&] { }); }); }); });
 }
 void run_mha_bwd_hdim128(P &params) {
   DROPOUT_SWITCH(params.p_dropout < 1.f, Is_dropout, [&] {
@@ -28,7 +29,26 @@ void run_mha_bwd_hdim128(P &params) {
 SPLIT = """
   BOOL_SWITCH(params.num_splits > 1, Split, [&] { BOOL_SWITCH(params.knew_ptr != nullptr, Append_KV, [&] { }); });
 """
-SWITCHES = "".join("#ifdef FLASHATTENTION_DISABLE_%s\n#endif\n" % m for m in ("DROPOUT", "ALIBI", "UNEVEN_K", "SOFTCAP", "LOCAL"))
+MACROS = ("DROPOUT", "ALIBI", "UNEVEN_K", "SOFTCAP", "LOCAL")
+SWITCHES = "".join("#ifdef FLASHATTENTION_DISABLE_%s\n  #define %s_SWITCH(COND, NAME, ...) [&] { }()\n#endif\n" % (m, m) for m in MACROS)
+REFUSALS = "".join("#ifdef FLASHATTENTION_DISABLE_%s\n  TORCH_CHECK(ok, \"no\");\n#endif\n" % m for m in MACROS)
+ENTRY = """#include <torch/python.h>
+void set_params(P &params, int d) {
+REFUSALS}
+std::vector<at::Tensor>
+mha_fwd(at::Tensor &q) {
+  const int head_size_rounded = head_size <= 64 ? round_multiple(head_size, 64) : 128;
+  set_params(params, d);
+}
+std::vector<at::Tensor>
+mha_bwd(at::Tensor &q) {
+  #ifdef FLASHATTENTION_DISABLE_BACKWARD
+    TORCH_CHECK(false, "This flash attention build does not support backward.");
+  #endif
+  set_params(params, d);
+}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("fwd", &FLASH_NAMESPACE::mha_fwd, "Forward"); m.def("bwd", &mha_bwd, "Backward"); }
+"""
 
 
 def release(folder, spaced=True):
@@ -40,7 +60,7 @@ def release(folder, spaced=True):
         with open(os.path.join(folder, "csrc/flash_attn", name), "w", encoding="utf-8") as f:
             f.write(text)
 
-    put("flash_api.cpp", "#include <torch/python.h>\n" + (SWITCHES + "#ifdef FLASHATTENTION_DISABLE_BACKWARD\n" if spaced else ""))
+    put("flash_api.cpp", ENTRY.replace("REFUSALS", REFUSALS) if spaced else "#include <torch/python.h>\n")
     put("src/static_switch.h", SWITCHES if spaced else "")
     put("src/flash.h", "#include <ATen/cuda/CUDAGeneratorImpl.h>\nstruct P { void *knew_ptr; int *block_table; int * cache_batch_idx; };\n")
     put("src/flash_bwd_launch_template.h", TEMPLATE)
@@ -113,6 +133,42 @@ def features_reach_both_compilers_and_the_entry_file():
     assert "--features alibi" not in text(w, "flash_api") and "split,unevenk,alibi" in text(w, "flash_api")
 
 
+def changed(folder, path, old, new):
+    path = os.path.join(folder, "csrc/flash_attn", path)
+    before = units.read(path)
+    assert old in before, old
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(before.replace(old, new))
+    return folder
+
+
+def defines(folder):
+    w = work(folder, profile="training", features=["none"])
+    return sorted(d[len("-DFLASHATTENTION_DISABLE_"):] for d in w.defines), w.record["features"], ".".join(w.profile.label())
+
+
+def a_switch_that_one_side_ignores_is_not_given():
+    """Kernels without a feature under an entry file that lets it pass would give wrong numbers and no word."""
+    everything = ["ALIBI", "DROPOUT", "LOCAL", "SOFTCAP", "UNEVEN_K"]
+    assert defines(fresh()) == (everything, [], "bf16.d128.lean.nounevenk.nosplit")
+    for path, old, new in (("flash_api.cpp", "#ifdef FLASHATTENTION_DISABLE_ALIBI\n  TORCH_CHECK(ok", "#ifdef FLASHATTENTION_DISABLE_ALIBI\n  log(ok"),
+                           ("src/static_switch.h", "#define ALIBI_SWITCH", "// #define ALIBI_SWITCH")):
+        off, held, label = defines(changed(fresh(), path, old, new))
+        assert off == ["DROPOUT", "LOCAL", "SOFTCAP", "UNEVEN_K"] and held == ["alibi"], (path, off, held)
+        assert label == "bf16.d128.nodropout.nosoftcap.nolocal.nounevenk.nosplit", label
+
+
+def a_function_that_python_calls_past_the_check_keeps_every_feature():
+    folder = changed(fresh(), "flash_api.cpp", "  #endif\n  set_params(params, d);", "  #endif")
+    assert defines(folder)[:2] == ([], ["dropout", "alibi", "softcap", "local", "unevenk"])
+
+
+def uneven_k_stays_where_a_rounded_head_dim_has_no_kernel():
+    for rule in ("round_multiple(head_size, 32)", "head_size <= 96 ? round_multiple(head_size, 32) : 128", "round_multiple(head_size, head_size <= 64 ? 64 : 128)", "rounded_somehow(head_size)"):
+        folder = changed(fresh(), "flash_api.cpp", "head_size <= 64 ? round_multiple(head_size, 64) : 128", rule)
+        assert defines(folder)[1] == ["unevenk"], rule
+
+
 def without_split_ordinary_calls_still_work():
     glue = text(work(fresh(), profile="inference", features=["none"]), "profile")
     assert "params.knew_ptr == nullptr && params.block_table == nullptr && params.cache_batch_idx == nullptr" in glue
@@ -148,6 +204,7 @@ def a_condition_that_cannot_be_asked_outside_does_not_divide():
 def the_first_releases_have_no_namespace_and_no_switches():
     w = work(fresh(spaced=False), profile="inference", features=["none"], cores=16)
     assert not w.defines and not w.divided
+    assert w.record["features"] == ["dropout", "alibi", "softcap", "local", "unevenk"]  # what cannot be left out is there
     glue = text(w, "profile")
     assert "template<> void run_mha_bwd_<cutlass::half_t, 64>(Flash_bwd_params &params, cudaStream_t stream) {" in glue
     assert "FLASH_NAMESPACE" not in glue
@@ -195,5 +252,5 @@ def real_releases_have_the_units_they_claim():
 
 
 with tempfile.TemporaryDirectory(prefix="fa-profile-test-") as BASE:
-    checks.run_all(globals(), ("release", "torch", "work", "names", "text", "fresh"))
+    checks.run_all(globals(), ("release", "torch", "work", "names", "text", "fresh", "changed", "defines"))
     os.chdir("/")
