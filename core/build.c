@@ -7,6 +7,7 @@
 #include "file.h"
 #include "gate_table.h"
 #include "json.h"
+#include "load.h"
 #include "objects.h"
 #include "proc.h"
 #include "units.h"
@@ -37,8 +38,9 @@ struct build {
 	int64_t event_offset;      /* read of dir/events so far */
 	struct fa_buf partial;
 	double began, now, told;
-	int64_t held_mib; /* by all processes of the build */
-	int cancel;       /* what fa_proc watches */
+	int64_t held_mib;           /* by all processes of the build */
+	struct fa_gate_table table; /* of all builds; to be read */
+	int cancel;                 /* what fa_proc watches */
 	bool draining;
 	bool kept_told;
 	char *wheel;
@@ -52,6 +54,7 @@ struct build {
 static void build_release(struct build *b)
 {
 	fa_units_release(&b->units);
+	fa_gate_table_close(&b->table);
 	fa_expect_release(&b->expect);
 	fa_json_free(b->estimates);
 	fa_buf_release(&b->partial);
@@ -75,20 +78,50 @@ static void look_for_full_disk(struct build *b, const char *text)
 
 /* ---- progress */
 
+/* MiB of the units of other builds. */
+static int64_t held_by_others(const struct build *b, const struct fa_gate_seen *seen, size_t n)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += seen[i].unit.build != b->units.build ? seen[i].unit.rss_mib : 0;
+	return sum;
+}
+
 /* What the gate sees, and what the build may have of it. */
-static void look_round(struct build *b)
+static void look_at_room(struct build *b, int64_t others_mib, int cpus)
 {
 	struct fa_gate_room room;
 	struct fa_gate_host *h = &b->units.host;
-	int jobs = b->opts->build->jobs;
 
 	fa_gate_room_read(&room, 0, NULL);
+	h->places = room.cores;
 	h->cores = room.cores;
-	h->places = jobs > 0 && jobs < room.cores ? jobs : room.cores;
+	if (fa_gate_setting("FAINSTALL_GATE_CORES", 0) == 0 && cpus > h->cores)
+		h->cores = cpus; /* who has a quota has the whole machine for company */
 	h->company = b->expect.company;
 	h->memory_mib = room.available_mib < 0 ? -1 : room.available_mib - room.reserve_mib;
 	if (h->memory_mib >= 0 && fa_gate_setting("FAINSTALL_GATE_MEMORY_MIB", -1) < 0)
-		h->memory_mib += b->held_mib; /* what is found is what is left */
+		h->memory_mib += b->held_mib + others_mib; /* what is found is what is left */
+}
+
+/* The table of all builds: how far our units are, and which others want a place. Ours are told what we have learnt of them. */
+static void look_round(struct build *b)
+{
+	struct fa_gate_seen *seen = fa_calloc(FA_GATE_SLOTS, sizeof(*seen));
+	size_t n = fa_gate_table_list(&b->table, seen);
+	struct fa_load load;
+
+	fa_load_read(&load);
+	look_at_room(b, held_by_others(b, seen, n), load.cpus);
+	fa_units_see(&b->units, seen, n, &load, b->now);
+	for (size_t i = 0; i < n; i++) {
+		double expected = seen[i].unit.build == b->units.build ? fa_units_expected(&b->units, seen[i].name) : 0;
+
+		if (expected > 0)
+			fa_gate_table_tell(&b->table, &seen[i], expected);
+	}
+	free(seen);
 }
 
 static void tell_progress(struct build *b)
@@ -126,6 +159,16 @@ static void unit_began(struct build *b, const char *name)
 	fa_emit(b->sink, &e);
 }
 
+static void remember(struct build *b, const char *name, const struct fa_unit_use *use)
+{
+	const struct fa_expect_sample sample = { .work = fa_units_work(&b->units.host, use),
+		                                 .trust = use->seconds > 0 ? use->cpu / use->seconds : 0,
+		                                 .peak_mib = use->peak_mib };
+
+	if (use->cpu > 0)
+		fa_expect_remember(&b->expect, b->profile, name, &sample);
+}
+
 static void unit_ended(struct build *b, const char *name, const struct fa_json *j, enum fa_outcome status)
 {
 	struct fa_event e = fa_event_new(FA_EVENT_UNIT_END);
@@ -133,8 +176,13 @@ static void unit_ended(struct build *b, const char *name, const struct fa_json *
 	e.seconds = fa_json_get_number(j, "seconds", -1);
 	e.peak_mib = (int64_t)fa_json_get_number(j, "peak_mib", -1);
 	if (status == FA_OUTCOME_OK) {
-		fa_units_end(&b->units, name, b->now, e.seconds, fa_json_get_number(j, "cpu", 0), e.peak_mib);
-		fa_expect_remember(&b->expect, b->profile, name, e.seconds, e.peak_mib);
+		const struct fa_unit_use use = { .seconds = e.seconds,
+			                         .cpu = fa_json_get_number(j, "cpu", 0),
+			                         .busy = fa_json_get_number(j, "busy", -1),
+			                         .peak_mib = e.peak_mib };
+
+		fa_units_end(&b->units, name, b->now, &use);
+		remember(b, name, &use);
 	} else {
 		fa_units_again(&b->units, name, b->now);
 	}
@@ -196,6 +244,7 @@ static void take_event(struct build *b, const char *line, size_t len)
 		unit_failed(b, name, j, !strcmp(what, "no_memory"));
 	} else if (!strcmp(what, "killed") || !strcmp(what, "pushed_out")) {
 		unit_ended(b, name, j, FA_OUTCOME_SKIPPED);
+		fa_expect_outgrown(&b->expect, b->profile, name, (int64_t)fa_json_get_number(j, "peak_mib", 0));
 		fa_emit_text(b->sink, FA_EVENT_WARNING, "memory_short", "%s %s at %.0f MiB; it is compiled once more, alone",
 		             name,
 		             !strcmp(what, "killed") ? "was killed for want of memory"
@@ -401,7 +450,8 @@ static int write_job(const struct build *b, const char *path, struct fa_err *err
 	fa_json_set(j, "head_dims", fa_json_new_strv(&p->head_dims));
 	fa_json_set(j, "features", fa_json_new_strv(&p->features));
 	fa_json_set_bool(j, "backward", p->backward);
-	fa_json_set_number(j, "cores", b->units.host.places);
+	fa_json_set_number(j, "cores",
+	                   b->units.jobs && b->units.jobs < b->units.host.places ? b->units.jobs : b->units.host.places);
 	fa_json_set(j, "expected", fa_json_copy(b->expect.shipped));
 	text = fa_json_print(j, true);
 	rc = fa_file_write(path, text, strlen(text), err);
@@ -527,8 +577,8 @@ static char *objects_path(void)
 /* However it ended: beside the log, and for the caller when it wants one. */
 static void keep_record(const struct build *b, struct fa_json **record)
 {
-	struct fa_json *j =
-	        fa_build_record(&b->units, b->opts->build, b->opts->version, b->profile, b->began, b->now, b->estimates);
+	struct fa_json *j = fa_build_record(&b->units, b->opts->build, b->opts->version, b->profile, b->began, b->now,
+	                                    &b->expect, b->estimates);
 	char *dir = fa_path_dir(b->log), *path = fa_path_join(dir, "build.json"), *text = fa_json_print(j, true);
 
 	fa_file_write(path, text, strlen(text), NULL);
@@ -544,7 +594,11 @@ static void keep_record(const struct build *b, struct fa_json **record)
 int fa_build_wheel(char **wheel_out, struct fa_json **record, const struct fa_build_opts *opts, const struct fa_sink *sink,
                    int step, struct fa_err *err)
 {
-	struct build b = { .opts = opts, .sink = sink, .step = step, .profile = fa_strdup("") };
+	struct build b = { .opts = opts,
+		           .sink = sink,
+		           .step = step,
+		           .profile = fa_strdup(""),
+		           .table = { .fd = -1, .leader_fd = -1, .mine = -1 } };
 	char *job = NULL;
 	int rc = -1, lock = -1;
 
@@ -562,6 +616,11 @@ int fa_build_wheel(char **wheel_out, struct fa_json **record, const struct fa_bu
 		goto done;
 	unlink(b.log); /* of an earlier try: its errors are not ours */
 	fa_expect_load(&b.expect);
+	b.units.jobs = opts->build->jobs;
+	b.units.build = fa_gate_build_id(b.dir);
+	b.units.spread = b.expect.spread;
+	if (fa_gate_table_open(&b.table, getenv("FAINSTALL_GATE_TABLE"), err) < 0)
+		goto done;
 	look_round(&b);
 	if (write_job(&b, job, err) < 0)
 		goto done;

@@ -1,5 +1,6 @@
 #include "build_record.h"
 
+#include "expect.h"
 #include "json.h"
 
 static double tenth(double seconds)
@@ -31,6 +32,8 @@ static struct fa_json *unit_row(const struct fa_unit *u, double began)
 	if (u->state == FA_UNIT_DONE && u->took > 0) {
 		fa_json_set_number(j, "seconds", tenth(u->took));
 		fa_json_set_number(j, "cpu", tenth(u->cpu));
+		if (u->busy >= 0)
+			fa_json_set_number(j, "busy", tenth(u->busy));
 		fa_json_set_number(j, "peak_mib", (double)u->peak_mib);
 	} else if (u->state == FA_UNIT_DONE) {
 		fa_json_set_bool(j, "kept", true);
@@ -41,7 +44,8 @@ static struct fa_json *unit_row(const struct fa_unit *u, double began)
 }
 
 struct fa_json *fa_build_record(const struct fa_units *units, const struct fa_plan_build *plan, const char *version,
-                                const char *profile, double began, double now, const struct fa_json *estimates)
+                                const char *profile, double began, double now, const struct fa_expect *expect,
+                                const struct fa_json *estimates)
 {
 	struct fa_json *j = fa_json_new_object(), *rows = fa_json_new_array();
 
@@ -53,6 +57,9 @@ struct fa_json *fa_build_record(const struct fa_units *units, const struct fa_pl
 	fa_json_set_number(j, "places", units->host.places);
 	fa_json_set_number(j, "memory_mib", (double)units->host.memory_mib);
 	fa_json_set_number(j, "seconds", tenth(now - began));
+	if (expect->preflight > 0)
+		fa_json_set_number(j, "preflight", expect->preflight);
+	fa_json_set_number(j, "speed", fa_expect_speed(expect));
 	for (size_t i = 0; i < units->n; i++)
 		fa_json_push(rows, unit_row(&units->v[i], began));
 	fa_json_set(j, "units", rows);

@@ -5,10 +5,20 @@
 #include "json.h"
 #include "matrix_data.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const speed_key = "speed"; /* no unit: those have a blank in their key */
+/* No units: those have a blank in their key. */
+static const char *const speed_key = "speed", *const preflight_key = "preflight";
+
+/* Rows of versions that kept the time by the clock. */
+static const double old_trust = 0.1;
+
+static double decimal(const struct fa_json *table, const char *key, double otherwise)
+{
+	return fa_json_get_string(table, key) ? strtod(fa_json_get_string(table, key), NULL) : otherwise;
+}
 
 static char *measured_path(void)
 {
@@ -36,31 +46,46 @@ static void ship_row(struct fa_json *out, const struct fa_json *row)
 	}
 }
 
-void fa_expect_load(struct fa_expect *e)
+static void read_measured(struct fa_expect *e)
 {
-	char *path = fa_matrix_file("units.json", NULL), *mine = measured_path();
-	struct fa_json *table = NULL;
+	char *mine = measured_path();
 
-	*e = (struct fa_expect){ .shipped = fa_json_new_object() };
-	if (path && fa_json_read_file(&table, path, NULL) == 0) {
-		fa_json_each (row, fa_json_get(table, "rows"))
-			if (fa_json_get_string(row, "kind") && fa_json_get_string(row, "dtype"))
-				ship_row(e->shipped, row);
-		e->company = fa_json_get_string(table, "company") ? strtod(fa_json_get_string(table, "company"), NULL) : 0;
-	}
+	fa_json_free(e->measured);
+	e->measured = NULL;
 	if (fa_json_read_file(&e->measured, mine, NULL) < 0 || fa_json_type(e->measured) != FA_JSON_OBJECT) {
 		fa_json_free(e->measured);
 		e->measured = fa_json_new_object();
 	}
+	free(mine);
+}
+
+void fa_expect_load(struct fa_expect *e)
+{
+	char *path = fa_matrix_file("units.json", NULL);
+	struct fa_json *table = NULL;
+
+	*e = (struct fa_expect){ .shipped = fa_json_new_object(), .learnt = fa_json_new_object() };
+	if (path && fa_json_read_file(&table, path, NULL) == 0) {
+		fa_json_each (row, fa_json_get(table, "rows"))
+			if (fa_json_get_string(row, "kind") && fa_json_get_string(row, "dtype"))
+				ship_row(e->shipped, row);
+		e->company = decimal(table, "company", 0);
+		e->spread = decimal(table, "spread", 0);
+		e->reference = decimal(table, "preflight", 0);
+		e->preflight_arch = decimal(table, "preflight_arch", 0);
+		e->weight = decimal(table, "preflight_weight", 1);
+	}
+	read_measured(e);
+	e->preflight = fa_json_number(fa_json_at(fa_json_get(e->measured, preflight_key), 0));
 	fa_json_free(table);
 	free(path);
-	free(mine);
 }
 
 void fa_expect_release(struct fa_expect *e)
 {
 	fa_json_free(e->shipped);
 	fa_json_free(e->measured);
+	fa_json_free(e->learnt);
 	*e = (struct fa_expect){ 0 };
 }
 
@@ -70,6 +95,23 @@ void fa_expect_add(struct fa_expect *e, const struct fa_json *rows)
 		fa_json_set(e->shipped, fa_json_key(row), fa_json_copy(row));
 }
 
+/* Seconds now for one then, when the preflight took `then`. What differs by less than a tenth does so by chance. */
+static double ratio_since(const struct fa_expect *e, double then)
+{
+	double ratio = then > 0 && e->preflight > 0 ? e->preflight / then : 1;
+
+	return ratio > 0.9 && ratio < 1.1 ? 1 : pow(ratio, e->weight);
+}
+
+static struct fa_json *pair_of(double seconds, double mib)
+{
+	struct fa_json *pair = fa_json_new_array();
+
+	fa_json_push(pair, fa_json_new_number(seconds));
+	fa_json_push(pair, fa_json_new_number(mib));
+	return pair;
+}
+
 struct fa_json *fa_expect_here(const struct fa_expect *e, const char *profile)
 {
 	struct fa_json *j = fa_json_new_object();
@@ -77,33 +119,78 @@ struct fa_json *fa_expect_here(const struct fa_expect *e, const char *profile)
 
 	fa_json_each (row, e->measured) {
 		const char *key = fa_json_key(row);
+		double seconds = fa_json_number(fa_json_at(row, 0));
 
-		if (!strncmp(key, profile, len) && key[len] == ' ')
-			fa_json_set(j, key + len + 1, fa_json_copy(row));
+		if (strncmp(key, profile, len) != 0 || key[len] != ' ')
+			continue;
+		fa_json_set(j, key + len + 1,
+		            pair_of(seconds * ratio_since(e, fa_json_number(fa_json_at(row, 3))),
+		                    fa_json_number(fa_json_at(row, 1))));
 	}
 	return j;
 }
 
 double fa_expect_speed(const struct fa_expect *e)
 {
-	double speed = fa_json_get_number(e->measured, speed_key, 1);
+	const struct fa_json *learnt = fa_json_get(e->measured, speed_key);
+	double speed = fa_json_number(fa_json_at(learnt, 0)) * ratio_since(e, fa_json_number(fa_json_at(learnt, 1)));
 
+	if (fa_json_len(learnt) < 2)
+		speed = e->preflight > 0 && e->reference > 0 ? pow(e->preflight / e->reference, e->weight) : 1;
 	return speed > 0.1 && speed < 10 ? speed : 1;
 }
 
 static double rounded(double seconds)
 {
-	return (double)(int64_t)(seconds * 10 + 0.5) / 10;
+	return (double)(int64_t)(seconds * 100 + 0.5) / 100;
 }
 
-void fa_expect_remember(struct fa_expect *e, const char *profile, const char *unit, double seconds, int64_t peak_mib)
+static double between(double low, double x, double high)
 {
-	struct fa_json *row = fa_json_new_array();
-	char *key = fa_strf("%s %s", profile, unit);
+	return x < low ? low : x > high ? high : x;
+}
 
-	fa_json_push(row, fa_json_new_number(rounded(seconds)));
-	fa_json_push(row, fa_json_new_number((double)peak_mib));
+static struct fa_json *row_of(double seconds, int64_t mib, double trust, double preflight)
+{
+	struct fa_json *row = pair_of(rounded(seconds), (double)mib);
+
+	fa_json_push(row, fa_json_new_number(rounded(trust)));
+	fa_json_push(row, fa_json_new_number(rounded(preflight)));
+	return row;
+}
+
+static void learn(struct fa_expect *e, const char *key, struct fa_json *row)
+{
 	fa_json_set(e->measured, key, row);
+	fa_json_set(e->learnt, key, fa_json_copy(row));
+}
+
+void fa_expect_remember(struct fa_expect *e, const char *profile, const char *unit, const struct fa_expect_sample *sample)
+{
+	char *key = fa_strf("%s %s", profile, unit);
+	const struct fa_json *was = fa_json_get(e->measured, key);
+	double before = fa_json_number(fa_json_at(was, 0)) * ratio_since(e, fa_json_number(fa_json_at(was, 3)));
+	double trust = between(0.01, sample->trust, 1),
+	       had = fa_json_len(was) < 4 ? old_trust : fa_json_number(fa_json_at(was, 2)), work = sample->work;
+	bool another = before > 0 && trust > 0.5 && (work > 1.33 * before || work < 0.75 * before);
+
+	if (before > 0 && !another) {
+		work = (had * before + trust * work) / (had + trust);
+		trust = between(0, had + trust, 1);
+	}
+	learn(e, key, row_of(work, sample->peak_mib, trust, e->preflight));
+	free(key);
+}
+
+void fa_expect_outgrown(struct fa_expect *e, const char *profile, const char *unit, int64_t peak_mib)
+{
+	char *key = fa_strf("%s %s", profile, unit);
+	const struct fa_json *was = fa_json_get(e->measured, key);
+
+	if ((double)peak_mib > fa_json_number(fa_json_at(was, 1)))
+		learn(e, key,
+		      row_of(fa_json_number(fa_json_at(was, 0)), peak_mib, fa_json_number(fa_json_at(was, 2)),
+		             fa_json_number(fa_json_at(was, 3))));
 	free(key);
 }
 
@@ -117,25 +204,44 @@ static void learn_speed(struct fa_expect *e, const char *profile, int archs)
 		const struct fa_json *was =
 		        strstr(fa_json_key(row), "_hdim") ? fa_json_get(e->shipped, fa_json_key(row)) : NULL;
 
-		if (!was)
+		if (!was || fa_json_number(fa_json_at(row, 0)) <= 0)
 			continue;
 		took += fa_json_number(fa_json_at(row, 0));
 		shipped += fa_json_number(fa_json_at(was, 0));
 	}
 	if (shipped > 0)
-		fa_json_set_number(e->measured, speed_key, took / shipped / (archs > 1 ? archs : 1));
+		fa_json_set(e->measured, speed_key, pair_of(took / shipped / (archs > 1 ? archs : 1), e->preflight));
 	fa_json_free(here);
 }
 
-void fa_expect_store(struct fa_expect *e, const char *profile, int archs)
+static void write_measured(const struct fa_expect *e)
 {
-	char *path = measured_path(), *dir = fa_path_dir(path), *text;
+	char *path = measured_path(), *dir = fa_path_dir(path), *text = fa_json_print(e->measured, true);
 
-	learn_speed(e, profile, archs);
-	text = fa_json_print(e->measured, true);
 	if (fa_file_mkdirs(dir, NULL) == 0)
 		fa_file_write(path, text, strlen(text), NULL);
 	free(path);
 	free(text);
 	free(dir);
+}
+
+void fa_expect_store(struct fa_expect *e, const char *profile, int archs)
+{
+	read_measured(e); /* another build may have ended meanwhile */
+	fa_json_each (row, e->learnt)
+		fa_json_set(e->measured, fa_json_key(row), fa_json_copy(row));
+	learn_speed(e, profile, archs);
+	write_measured(e);
+}
+
+void fa_expect_store_preflight(double work)
+{
+	struct fa_expect e;
+
+	if (work <= 0)
+		return;
+	fa_expect_load(&e);
+	fa_json_set(e.measured, preflight_key, pair_of(rounded(work), 1));
+	write_measured(&e);
+	fa_expect_release(&e);
 }

@@ -4,6 +4,7 @@
 #include "file.h"
 #include "gate_table.h"
 #include "json.h"
+#include "load.h"
 #include "objects.h"
 #include "tree.h"
 
@@ -53,9 +54,11 @@ struct run { /* one try of a unit */
 	struct fa_buf output;
 	int wait_status;
 	bool ended, pushed_out, stop_seen, hung;
-	uint64_t ticks; /* of CPU, when it was looked at last */
-	double alive;   /* CLOCK_MONOTONIC, not while the machine sleeps: when it last used some */
+	uint64_t ticks;      /* of CPU, when it was looked at last */
+	double alive;        /* CLOCK_MONOTONIC, not while the machine sleeps: when it last used some */
+	struct fa_load load; /* of the machine when it began */
 	double seconds, cpu;
+	double busy; /* cores of the machine that were busy meanwhile, by whomever; -1: unknown */
 	int64_t peak_mib;
 };
 
@@ -105,6 +108,7 @@ static void tell(const struct gate *g, const char *what, const struct run *r, co
 	if (r) {
 		fa_json_set_number(j, "seconds", r->seconds);
 		fa_json_set_number(j, "cpu", r->cpu);
+		fa_json_set_number(j, "busy", r->busy);
 		fa_json_set_number(j, "peak_mib", (double)r->peak_mib);
 	}
 	line = fa_json_print(j, false);
@@ -193,8 +197,7 @@ static int take_slot(struct gate *g, struct fa_err *err)
 	s->expect_s = g->expect_s;
 	s->priority = g->priority;
 	s->expect_mib = g->expect_mib;
-	for (const char *p = g->dir; p && *p; p++)
-		s->build = s->build * 1099511628211u + (unsigned char)*p;
+	s->build = fa_gate_build_id(g->dir);
 	snprintf(s->unit, sizeof(s->unit), "%s", g->unit);
 	fa_gate_table_requeue(&g->table, false);
 	return 0;
@@ -328,6 +331,7 @@ static void measure(struct gate *g, struct run *r)
 	if (use.ticks != r->ticks || use.waits || r->alive <= 0)
 		r->alive = awake();
 	r->ticks = use.ticks;
+	s->cpu_s = (double)use.ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
 static void end_group(struct run *r)
@@ -370,7 +374,9 @@ static void reap(struct run *r)
 static void follow(struct gate *g, struct run *r)
 {
 	double began = fa_gate_clock(), looked = 0;
+	struct fa_load load;
 
+	fa_load_read(&r->load);
 	while (!r->ended || r->out >= 0) {
 		struct pollfd p = { .fd = r->out, .events = POLLIN };
 		int ready = poll(&p, 1, r->ended ? 0 : r->out < 0 ? 20 : TICK_MS);
@@ -387,6 +393,8 @@ static void follow(struct gate *g, struct run *r)
 		}
 	}
 	r->seconds = fa_gate_clock() - began;
+	fa_load_read(&load);
+	r->busy = fa_load_between(&r->load, &load);
 }
 
 static void finish(struct run *r)
@@ -464,7 +472,7 @@ static int run_unit(struct gate *g, char **argv)
 	int status = 1;
 
 	for (int tries = 1; wait_for_turn(g); tries++) {
-		struct run r = { .out = -1, .life = -1, .output = FA_BUF_INIT };
+		struct run r = { .out = -1, .life = -1, .output = FA_BUF_INIT, .busy = -1 };
 
 		tell(g, "begin", NULL, NULL, 0);
 		if (start(g, &r, argv) < 0) {

@@ -5,13 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-double fa_gate_speed(const struct fa_gate_host *host, int running)
+double fa_gate_speed(const struct fa_gate_host *host, double busy)
 {
-	double share = host->cores > 1 ? (double)(running - 1) / (host->cores - 1) : 1;
+	double share = host->cores > 1 ? (busy - 1) / (host->cores - 1) : 1;
 
-	if (share > 1)
-		share = 1;
+	share = share > 1 ? 1 : share < 0 ? 0 : share;
 	return (1 + host->company) / (1 + host->company * share);
+}
+
+static double share_of(const struct fa_gate_host *host, int running)
+{
+	double weight, by_weight, left;
+
+	if (host->share <= 0 || running < 1)
+		return 1;
+	if (host->rivals < 0.5)
+		return host->share * host->sharing / running;
+	weight = host->cores / host->share - host->sharing; /* of all rivals together; a unit's is 1 */
+	by_weight = host->cores / ((weight > 0 ? weight : 0) + running);
+	left = (host->cores - host->rivals) / running;
+	return by_weight > left ? by_weight : left;
+}
+
+double fa_gate_pace(const struct fa_gate_host *host, int running)
+{
+	double share = share_of(host, running);
+
+	return (share < 1 ? share : 1) * fa_gate_speed(host, running + host->foreign);
 }
 
 /* ---- one run on paper */
@@ -36,8 +56,14 @@ struct clock {
 	struct fa_gate_room room;
 	struct fa_gate_outcome sum;
 	int running;
+	size_t asked; /* units whose end is waited for */
 	int64_t running_mib;
 };
+
+static bool is_asked(const struct fa_gate_host *host, const struct fa_gate_unit *u)
+{
+	return !host->build || u->build == host->build;
+}
 
 static void count(struct clock *c, const struct fa_gate_unit *u)
 {
@@ -61,8 +87,9 @@ static void start_what_may(struct clock *c)
 	}
 }
 
-static void take_out(struct clock *c, size_t i)
+static void take_out(struct clock *c, size_t i, const struct fa_gate_host *host)
 {
+	c->asked -= is_asked(host, &c->u[i]);
 	c->running--;
 	c->running_mib -= c->u[i].expect_mib;
 	c->n--;
@@ -71,7 +98,7 @@ static void take_out(struct clock *c, size_t i)
 	c->place[i] = c->place[c->n];
 }
 
-/* To the end of the unit that ends first; false: none runs. */
+/* To the end of the unit that ends first; false: none runs, or no end is waited for any more. */
 static bool go_on(struct clock *c, const struct fa_gate_host *host)
 {
 	double least = -1;
@@ -81,11 +108,11 @@ static bool go_on(struct clock *c, const struct fa_gate_host *host)
 			least = c->left[i];
 	if (least < 0)
 		return false;
-	c->sum.seconds += least / fa_gate_speed(host, c->running);
+	c->sum.seconds += least / fa_gate_pace(host, c->running);
 	for (size_t i = c->n; i-- > 0;)
 		if (c->u[i].state == FA_GATE_RUNNING && (c->left[i] -= least) <= 1e-9)
-			take_out(c, i);
-	return true;
+			take_out(c, i, host);
+	return c->asked > 0;
 }
 
 static void run(struct clock *c, const struct fa_gate_unit *units, size_t n, const struct fa_gate_host *host)
@@ -94,6 +121,7 @@ static void run(struct clock *c, const struct fa_gate_unit *units, size_t n, con
 	c->sum = (struct fa_gate_outcome){ 0 };
 	c->running = 0;
 	c->running_mib = 0;
+	c->asked = 0;
 	c->n = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct fa_gate_unit *u = &c->u[c->n];
@@ -103,6 +131,7 @@ static void run(struct clock *c, const struct fa_gate_unit *units, size_t n, con
 		*u = units[i];
 		c->left[c->n] = left_of(u);
 		c->place[c->n++] = i;
+		c->asked += is_asked(host, u);
 		if (u->state == FA_GATE_RUNNING)
 			count(c, u);
 		u->rss_mib = 0; /* the whole peak is set aside from the start, as what will still grow */
@@ -110,7 +139,7 @@ static void run(struct clock *c, const struct fa_gate_unit *units, size_t n, con
 	}
 	do
 		start_what_may(c);
-	while (go_on(c, host));
+	while (c->asked && go_on(c, host));
 }
 
 static void clock_init(struct clock *c, size_t n)
@@ -282,7 +311,8 @@ void fa_gate_order(struct fa_gate_unit *units, size_t n, const struct fa_gate_ho
 {
 	struct search s = { .units = units, .n = n, .host = *host, .seed = 3 };
 
-	s.host.company = 0;
+	s.host.company = s.host.share = 0;
+	s.host.build = 0;
 	for (size_t k = 0; k < n; k++)
 		units[k].priority = units[k].expect_s;
 	if (host->places < 2 || n < 2 || n > ORDER_UNITS)

@@ -13,16 +13,25 @@ struct fa_gate_host {
 	 * 1 / (1 + company) of them. 0: always the same. */
 	int cores;
 	double company;
+	double foreign; /* cores that programs other than compilers keep busy: company too */
+	/* Where there is not a core for everybody: the share of one that each of `sharing` units got while so many threads of others wanted to
+	 * run too. share 0: each gets a core. */
+	double share, sharing, rivals;
+	uint64_t build; /* only the end of this build's units is asked for; 0: of all */
 };
 
 struct fa_gate_outcome {
-	double seconds;   /* until all is done */
+	double seconds;   /* until all that is asked for is done */
 	int64_t most_mib; /* of all units that ran at a time, at their peaks */
 	int most_running;
 };
 
-/* How fast a unit is while `running` of them run: 1 when every core is taken, more beside fewer. */
-double fa_gate_speed(const struct fa_gate_host *host, int running);
+/* What a second of a core is worth while `busy` of them are: 1 when every core is taken, more beside fewer. */
+double fa_gate_speed(const struct fa_gate_host *host, double busy);
+
+/* Seconds as expected that a unit gets done in one second while `running` of them run. Rivals keep their weight against each unit, but
+ * none of them takes more than a core; without rivals it is a quota, shared evenly. */
+double fa_gate_pace(const struct fa_gate_host *host, int running);
 
 /* FREE units are done and not counted; a RUNNING one has waited_s behind it, of seconds as expect_s counts them. starts (n of them;
  * NULL: not wanted): when each began. */

@@ -105,6 +105,26 @@ done:
 	return rc;
 }
 
+/* 0: the kernel does not tell. */
+static uint64_t pid_namespace(void)
+{
+	static uint64_t known;
+	struct stat st;
+
+	if (!known && stat("/proc/self/ns/pid", &st) == 0)
+		known = st.st_ino;
+	return known;
+}
+
+uint64_t fa_gate_build_id(const char *dir)
+{
+	uint64_t id = 0;
+
+	for (const char *p = dir; p && *p; p++)
+		id = id * 1099511628211u + (unsigned char)*p;
+	return id;
+}
+
 int fa_gate_table_join(struct fa_gate_table *t, struct fa_err *err)
 {
 	unsigned start = (unsigned)getpid();
@@ -117,6 +137,7 @@ int fa_gate_table_join(struct fa_gate_table *t, struct fa_err *err)
 		memset(&t->map->slots[k], 0, sizeof(t->map->slots[k]));
 		t->mine = (int)k;
 		t->map->slots[k].gate = getpid();
+		t->map->slots[k].pids = pid_namespace();
 		t->map->slots[k].since = fa_gate_clock();
 		return 0;
 	}
@@ -152,6 +173,7 @@ void fa_gate_table_requeue(struct fa_gate_table *t, bool alone)
 	s->group = 0;
 	s->stop = 0;
 	s->rss_mib = 0;
+	s->cpu_s = 0;
 	s->alone = alone;
 	s->since = fa_gate_clock();
 	__atomic_store_n(&s->state, FA_GATE_WAITING, __ATOMIC_SEQ_CST);
@@ -159,11 +181,30 @@ void fa_gate_table_requeue(struct fa_gate_table *t, bool alone)
 }
 
 /* A slot whose gate was killed while its compiler lives on: end that too. The lock that is still held proves that the group
- * has members, so the number cannot belong to somebody else by now. */
+ * has members, so the number cannot belong to somebody else by now. Numbers of another container mean others here. */
 static void end_orphans(const struct fa_gate_slot *s)
 {
-	if (s->group > 1 && kill(s->gate, 0) < 0 && errno == ESRCH)
+	if (s->group > 1 && s->pids == pid_namespace() && kill(s->gate, 0) < 0 && errno == ESRCH)
 		kill(-s->group, SIGKILL);
+}
+
+static bool is_taken(const struct fa_gate_table *t, int slot)
+{
+	return __atomic_load_n(&t->map->slots[slot].state, __ATOMIC_SEQ_CST) != FA_GATE_FREE &&
+	       (slot == t->mine || is_locked(t->leader_fd, slot));
+}
+
+static struct fa_gate_unit unit_of(const struct fa_gate_slot *s, double now)
+{
+	return (struct fa_gate_unit){ .state = (enum fa_gate_state)__atomic_load_n(&s->state, __ATOMIC_SEQ_CST),
+		                      .build = s->build,
+		                      .jobs = s->jobs,
+		                      .expect_s = s->expect_s,
+		                      .priority = s->priority,
+		                      .expect_mib = s->expect_mib,
+		                      .rss_mib = s->rss_mib,
+		                      .waited_s = now - s->since,
+		                      .alone = s->alone };
 }
 
 static size_t read_units(struct fa_gate_table *t, struct fa_gate_unit *units, int *slots)
@@ -172,32 +213,46 @@ static size_t read_units(struct fa_gate_table *t, struct fa_gate_unit *units, in
 	size_t n = 0;
 
 	for (int i = 0; i < FA_GATE_SLOTS; i++) {
-		const struct fa_gate_slot *s = &t->map->slots[i];
-		uint32_t state = __atomic_load_n(&s->state, __ATOMIC_SEQ_CST);
-
-		if (state == FA_GATE_FREE || (i != t->mine && !is_locked(t->leader_fd, i)))
+		if (!is_taken(t, i))
 			continue;
 		if (i != t->mine)
-			end_orphans(s);
+			end_orphans(&t->map->slots[i]);
 		slots[n] = i;
-		units[n++] = (struct fa_gate_unit){ .state = (enum fa_gate_state)state,
-			                            .build = s->build,
-			                            .jobs = s->jobs,
-			                            .expect_s = s->expect_s,
-			                            .priority = s->priority,
-			                            .expect_mib = s->expect_mib,
-			                            .rss_mib = s->rss_mib,
-			                            .waited_s = now - s->since,
-			                            .alone = s->alone };
+		units[n++] = unit_of(&t->map->slots[i], now);
 	}
 	return n;
+}
+
+size_t fa_gate_table_list(const struct fa_gate_table *t, struct fa_gate_seen *out)
+{
+	double now = fa_gate_clock();
+	size_t n = 0;
+
+	for (int i = 0; t->map && i < FA_GATE_SLOTS; i++) {
+		const struct fa_gate_slot *s = &t->map->slots[i];
+
+		if (!is_taken(t, i))
+			continue;
+		out[n] = (struct fa_gate_seen){ .unit = unit_of(s, now), .slot = i, .cpu_s = s->cpu_s };
+		snprintf(out[n].name, sizeof(out[n].name), "%.*s", (int)sizeof(s->unit) - 1, s->unit);
+		n += out[n].unit.state != FA_GATE_FREE;
+	}
+	return n;
+}
+
+void fa_gate_table_tell(struct fa_gate_table *t, const struct fa_gate_seen *seen, double expect_s)
+{
+	struct fa_gate_slot *s = &t->map->slots[seen->slot];
+
+	if (s->build == seen->unit.build && !strncmp(s->unit, seen->name, sizeof(s->unit)))
+		s->expect_s = expect_s;
 }
 
 void fa_gate_table_used(const struct fa_gate_table *t, int64_t *mib)
 {
 	*mib = 0;
 	for (int i = 0; i < FA_GATE_SLOTS; i++)
-		if (t->map->slots[i].state == FA_GATE_RUNNING && (i == t->mine || is_locked(t->leader_fd, i)))
+		if (t->map->slots[i].state == FA_GATE_RUNNING && is_taken(t, i))
 			*mib += t->map->slots[i].rss_mib;
 }
 

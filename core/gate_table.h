@@ -20,8 +20,18 @@ struct fa_gate_slot {
 	double expect_s, priority;
 	int64_t expect_mib;
 	int64_t rss_mib;
-	double since; /* CLOCK_BOOTTIME seconds: waiting or running since */
+	double since;  /* CLOCK_BOOTTIME seconds: waiting or running since */
+	double cpu_s;  /* used by its processes since then */
+	uint64_t pids; /* which PID namespace `gate` and `group` are numbers of */
 	char unit[128];
+};
+
+/* One unit in the table, as anybody sees it who has opened it. */
+struct fa_gate_seen {
+	struct fa_gate_unit unit;
+	int slot;
+	double cpu_s; /* of one that runs: used so far */
+	char name[128];
 };
 
 struct fa_gate_table {
@@ -36,6 +46,15 @@ int fa_gate_table_open(struct fa_gate_table *out, const char *path, struct fa_er
 int fa_gate_table_join(struct fa_gate_table *t, struct fa_err *err); /* takes a slot, WAITING */
 struct fa_gate_slot *fa_gate_table_mine(struct fa_gate_table *t);
 void fa_gate_table_close(struct fa_gate_table *t);
+
+/* The units of all builds that are in the table now; at most FA_GATE_SLOTS. Needs no slot. */
+size_t fa_gate_table_list(const struct fa_gate_table *t, struct fa_gate_seen *out);
+
+/* What a unit is expected to take by now; its build knows better than when the unit came. Nothing happens when the slot is another's by now. */
+void fa_gate_table_tell(struct fa_gate_table *t, const struct fa_gate_seen *seen, double expect_s);
+
+/* The number by which the table knows a build, from its folder. */
+uint64_t fa_gate_build_id(const char *dir);
 
 /* Sleeps until admitted (true) or for at most timeout_ms. Whoever gets the leader's lock decides for all on the way. */
 bool fa_gate_table_wait(struct fa_gate_table *t, unsigned timeout_ms, const struct fa_gate_room *(*room)(void *ctx), void *ctx);

@@ -2,9 +2,12 @@
 
 #include "buf.h"
 #include "build_env.h"
+#include "expect.h"
 #include "file.h"
 #include "json.h"
+#include "load.h"
 #include "proc.h"
+#include "units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +19,7 @@ struct preflight {
 	const struct fa_sink *sink;
 	int step;
 	char *error, *next;
+	double cuda_cpu; /* seconds; 0: not told */
 };
 
 static void tell_check(struct preflight *p, const struct fa_json *j)
@@ -27,6 +31,28 @@ static void tell_check(struct preflight *p, const struct fa_json *j)
 	e.seconds = fa_json_get_number(j, "seconds", -1);
 	snprintf(e.id, sizeof(e.id), "%s", fa_json_get_string(j, "check"));
 	fa_emit(p->sink, &e);
+	if (!strcmp(e.id, "cuda unit"))
+		p->cuda_cpu = fa_json_get_number(j, "cpu", 0);
+}
+
+/* How fast this machine compiles: kept for the estimate of the build that follows. The figures of matrix/units.json are for one
+ * architecture; each further one costs the CUDA unit a share of that. */
+static void keep_speed(const struct preflight *p, const struct fa_load *before, size_t archs)
+{
+	struct fa_expect e;
+	struct fa_load after;
+	struct fa_gate_host host = { 0 };
+	struct fa_unit_use use = { .cpu = p->cuda_cpu };
+
+	if (p->cuda_cpu <= 0 || !fa_load_read(&after))
+		return;
+	fa_expect_load(&e);
+	host.cores = after.cpus;
+	host.company = e.company;
+	use.busy = fa_load_between(before, &after);
+	use.cpu /= archs > 1 ? 1 + e.preflight_arch * (double)(archs - 1) : 1;
+	fa_expect_store_preflight(fa_units_work(&host, &use));
+	fa_expect_release(&e);
 }
 
 static void on_line(void *ctx, const char *line, bool is_err)
@@ -77,8 +103,10 @@ int fa_build_preflight(const struct fa_build_opts *o, const struct fa_sink *sink
 	char *root = fa_path_join(o->source, "build"), *job = fa_path_join(root, "preflight.json");
 	char *program = fa_dir_own("recipes/preflight/preflight.py", err);
 	char *log = fa_path_join(o->log_dir ? o->log_dir : root, "preflight.log");
+	struct fa_load load;
 	int rc = -1;
 
+	fa_load_read(&load);
 	if (!program || fa_file_mkdirs(root, err) < 0 || (o->log_dir && fa_file_mkdirs(o->log_dir, err) < 0) ||
 	    write_job(o, job, err) < 0 || fa_build_env(&env, o, NULL, NULL, 1, sink, err) < 0)
 		goto done;
@@ -94,6 +122,8 @@ int fa_build_preflight(const struct fa_build_opts *o, const struct fa_sink *sink
 
 		rc = fa_proc_run(NULL, &proc, FA_MACHINE, err);
 	}
+	if (rc == 0)
+		keep_speed(&p, &load, o->build->archs.n);
 	if (rc < 0 && p.error && !(o->cancel && *o->cancel)) {
 		fa_err_set(err, FA_MACHINE, "%s", p.error);
 		fa_err_next(err, "%s", p.next ? p.next : "");

@@ -1,10 +1,11 @@
 """One tiny CUDA unit and one tiny C++ unit side by side, linked and loaded, before hours are spent.
 
-usage: preflight.py JOB.json     Prints "fainstall {…}" lines: check=NAME seconds=…, or error=… next=… id=…"""
+usage: preflight.py JOB.json     Prints "fainstall {…}" lines: check=NAME seconds=… cpu=…, or error=… next=… id=…"""
 
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -115,6 +116,11 @@ def check_python():
 # ---- what must be tried
 
 
+def cpu_of_children():
+    use = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return use.ru_utime + use.ru_stime
+
+
 def compile_both(job, torch, cxx, folder):
     home = os.path.dirname(os.path.dirname(job["nvcc_path"]))
     include = os.path.join(torch, "include")
@@ -128,7 +134,7 @@ def compile_both(job, torch, cxx, folder):
                      "-I" + os.path.join(include, "torch/csrc/api/include"), "-I" + os.path.join(home, "include"),
                      "-I" + sysconfig.get_paths()["include"]],
     }
-    began = time.monotonic()
+    began, before = time.monotonic(), cpu_of_children()
     running = {name: subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                       universal_newlines=True, errors="replace") for name, argv in jobs.items()}
     for name, child in running.items():
@@ -138,7 +144,8 @@ def compile_both(job, torch, cxx, folder):
             for other in running.values():
                 other.kill()
             raise known_cause(out, name)
-        tell(check=name, seconds=round(time.monotonic() - began, 2))
+        tell(check=name, seconds=round(time.monotonic() - began, 2), cpu=round(cpu_of_children() - before, 2))
+        before = cpu_of_children()
     return [cu, cpp]
 
 

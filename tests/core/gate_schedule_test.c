@@ -85,41 +85,22 @@ static void check_estimate(const struct past *p, const char *what)
 		         (long long)p->host.memory_mib, 100 * worst, when, p->last - p->first);
 }
 
-/* With about as many places as units nothing ends before the end does: there the expected times are all there is to go by.
- * The machine is faster or slower than the one that the figures come from, each kind of unit by its own factor, and no unit takes
- * exactly what was expected. */
-static void check_invented(const struct fa_gate_unit *u, const struct fa_strv *names, const struct fa_gate_host *host,
-                           double speed, unsigned seed)
-{
-	static struct past p;
-	double took[MAX_UNITS];
-
-	for (size_t i = 0; i < names->n; i++) {
-		double kind = strstr(names->v[i], "bwd") ? 1.2 : strstr(names->v[i], "split") ? 0.8 : 1;
-		double noise = 1 + 0.15 * ((double)(rand_r(&seed) % 2001) / 1000 - 1);
-
-		took[i] = u[i].expect_s * speed * kind * noise;
-	}
-	past_invent(&p, u, took, names, host);
-	check_estimate(&p, "an invented build");
-}
-
+/* Every host and speed, every second one by another noise; the whole table: tests/proof/gate_simulate. */
 static void from_a_third_on_the_estimate_is_within_15_percent(void **state)
 {
-	static const double speeds[] = { 0.25, 0.5, 1, 1.4, 3 };
-	static const struct fa_gate_host hosts[] = {
-		{ 2, 16000, 2, 0 }, { 8, 32000, 8, 0 }, { 16, 24000, 16, 0 }, { 16, 120000, 16, 0 }, { 32, 200000, 32, 0 }
-	};
+	static struct past p;
 	struct fa_gate_unit u[MAX_UNITS];
 	struct fa_strv names = FA_STRV_INIT;
 
 	(void)state;
 	read_full_build(u, &names);
-	for (size_t h = 0; h < COUNT(hosts); h++) {
-		fa_gate_order(u, names.n, &hosts[h]);
-		for (size_t i = 0; i < COUNT(speeds); i++)
-			for (unsigned seed = 1; seed <= 2; seed++)
-				check_invented(u, &names, &hosts[h], speeds[i], seed);
+	for (size_t h = 0; h < COUNT(invented_hosts); h++) {
+		fa_gate_order(u, names.n, &invented_hosts[h]);
+		for (size_t i = 0; i < COUNT(invented_speeds); i++)
+			for (int what = 0; what < INVENTED; what++) {
+				past_invented(&p, what, u, &names, &invented_hosts[h], invented_speeds[i], 1 + (unsigned)i % 2);
+				check_estimate(&p, invented_words[what]);
+			}
 	}
 	fa_strv_release(&names);
 }
@@ -144,6 +125,7 @@ static void recorded_builds_are_predicted(void **state)
 		if (strstr(e->d_name, ".json")) {
 			assert_int_equal(fa_json_read_file(&j, path, NULL), 0);
 			assert_true(past_read(&p, j));
+			p.spread = 0.12;
 			n = past_units(u, &p, false);
 			fa_gate_order(u, n, &p.host);
 			got = fa_gate_simulate(u, n, &p.host, NULL).seconds;
@@ -155,6 +137,91 @@ static void recorded_builds_are_predicted(void **state)
 		free(path);
 	}
 	closedir(d);
+}
+
+/* The places are shared; nobody waits for the other's last unit. */
+static void another_build_is_counted(void **state)
+{
+	static const char *const names[] = { "a", "b", "c", "d" };
+	struct fa_strv list = FA_STRV_INIT;
+	struct fa_units units = { .host = { .places = 2, .memory_mib = -1, .cores = 2 }, .build = 1 };
+	struct fa_gate_seen seen[5] = { { .unit = { .state = FA_GATE_RUNNING, .build = 1 }, .name = "a", .cpu_s = 0.01 } };
+
+	struct fa_load load = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		fa_strv_push(&list, names[i]);
+	fa_units_set(&units, &list, NULL, NULL, 1);
+	fa_units_begin(&units, "a", 0);
+	fa_units_see(&units, seen, 1, &load, 0);
+	assert_float_equal(fa_units_left(&units, 0), 200, 1);
+	for (int i = 1; i < 5; i++) /* four as long as ours, each before one of ours */
+		seen[i] = (struct fa_gate_seen){ .unit = { .state = i == 1 ? FA_GATE_RUNNING : FA_GATE_WAITING,
+			                                   .build = 2,
+			                                   .expect_s = 100,
+			                                   .priority = 101 },
+			                         .slot = i };
+	fa_units_see(&units, seen, 5, &load, 0);
+	assert_float_equal(fa_units_left(&units, 0), 400, 1);
+	for (int i = 2; i < 5; i++)
+		seen[i].unit.priority = 99; /* after ours: one place is ours at once, the other when theirs is done */
+	fa_units_see(&units, seen, 5, &load, 0);
+	assert_float_equal(fa_units_left(&units, 0), 300, 1);
+	fa_units_see(&units, seen, 1, &load, 0); /* the other one is stopped */
+	assert_float_equal(fa_units_left(&units, 0), 200, 1);
+	fa_units_release(&units);
+	fa_strv_release(&list);
+}
+
+/* Of two cores others want most: what ours computed counts, not how long they have been at it. */
+static void what_others_leave_of_the_machine_is_seen(void **state)
+{
+	struct fa_strv list = FA_STRV_INIT;
+	struct fa_units units = { .host = { .places = 2, .memory_mib = -1, .cores = 2 }, .build = 1 };
+	struct fa_gate_seen seen[2] = { { .unit = { .state = FA_GATE_RUNNING, .build = 1 }, .name = "a" },
+		                        { .unit = { .state = FA_GATE_RUNNING, .build = 1 }, .name = "b", .slot = 1 } };
+
+	(void)state;
+	fa_strv_push(&list, "a");
+	fa_strv_push(&list, "b");
+	fa_units_set(&units, &list, NULL, NULL, 1);
+	for (int i = 0; i < 2; i++)
+		fa_units_begin(&units, seen[i].name, 0);
+	for (int t = 0; t <= 100; t += 2) {
+		seen[0].cpu_s = seen[1].cpu_s = t * 0.2;
+		fa_units_see(&units, seen, 2, &(struct fa_load){ .busy = 2.0 * t, .all = 2.0 * t, .cpus = 2, .runnable = 10 },
+		             t);
+	}
+	assert_float_equal(units.v[0].work, 20, 0.01);
+	assert_float_equal(units.host.share, 0.2, 0.01);
+	assert_float_equal(units.host.rivals, 8, 0.01);
+	assert_float_equal(units.host.foreign, 1.6, 0.01);
+	assert_float_equal(fa_units_left(&units, 100), 400, 1); /* 80 each, at a fifth */
+	for (int t = 102; t <= 160; t += 2) {                   /* the others are gone */
+		seen[0].cpu_s = seen[1].cpu_s = 20 + t - 100;
+		fa_units_see(&units, seen, 2, &(struct fa_load){ .busy = 2.0 * t, .all = 2.0 * t, .cpus = 2, .runnable = 2 },
+		             t);
+	}
+	assert_float_equal(units.host.share, 0, 0.01);
+	assert_float_equal(fa_units_left(&units, 160), 20, 1);
+	fa_units_release(&units);
+	fa_strv_release(&list);
+}
+
+/* A unit weighs as much as a thread of others; three of those leave one core of four whatever happens, a quota is shared by those that run. */
+static void what_one_gets_depends_on_how_many_want_it(void **state)
+{
+	struct fa_gate_host host = { .cores = 4, .share = 0.5, .sharing = 4, .rivals = 4 };
+
+	(void)state;
+	assert_float_equal(fa_gate_pace(&host, 4), 0.5, 0.001);
+	assert_float_equal(fa_gate_pace(&host, 1), 0.8, 0.001);
+	host.rivals = 3;
+	assert_float_equal(fa_gate_pace(&host, 1), 1, 0.001);
+	host.rivals = 0;
+	assert_float_equal(fa_gate_pace(&host, 4), 0.5, 0.001);
+	assert_float_equal(fa_gate_pace(&host, 1), 1, 0.001);
 }
 
 static void parts_of_a_unit_share_its_time(void **state)
@@ -189,6 +256,9 @@ int main(void)
 		cmocka_unit_test(a_unit_alone_is_faster_than_in_company),
 		cmocka_unit_test(from_a_third_on_the_estimate_is_within_15_percent),
 		cmocka_unit_test(recorded_builds_are_predicted),
+		cmocka_unit_test(another_build_is_counted),
+		cmocka_unit_test(what_others_leave_of_the_machine_is_seen),
+		cmocka_unit_test(what_one_gets_depends_on_how_many_want_it),
 		cmocka_unit_test(parts_of_a_unit_share_its_time),
 	};
 
