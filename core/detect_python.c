@@ -11,13 +11,14 @@
 
 /* ---- which environment */
 
-static char *data_folder(struct fa_probe *p)
+/* fainstall's folder of a kind: below the variable's, else below `usual` of the user's home. */
+static char *own_folder(struct fa_probe *p, const char *variable, const char *usual)
 {
-	const char *xdg = p->sys->env(p->sys->ctx, "XDG_DATA_HOME"), *home = p->sys->env(p->sys->ctx, "HOME");
+	const char *xdg = p->sys->env(p->sys->ctx, variable), *home = p->sys->env(p->sys->ctx, "HOME");
 
 	if (xdg && *xdg == '/')
 		return fa_path_join(xdg, "fainstall");
-	return fa_strf("%s/.local/share/fainstall", home && *home == '/' ? home : "");
+	return fa_strf("%s/%s/fainstall", home && *home == '/' ? home : "", usual);
 }
 
 static char *interpreter(struct fa_probe *p, const char *dir)
@@ -96,7 +97,7 @@ void fa_target_init(struct fa_probe *p, const char *env)
 	struct fa_strv names = FA_STRV_INIT;
 	char *meta;
 
-	t->data = data_folder(p);
+	t->data = own_folder(p, "XDG_DATA_HOME", ".local/share");
 	choose_folder(p, env);
 	t->python = interpreter(p, t->dir);
 	t->exists = t->python != NULL;
@@ -457,19 +458,47 @@ static void detect_packages(struct fa_probe *p, const char *answer)
 	site_release(&s);
 }
 
+static enum fa_sys_result list_ending(struct fa_probe *p, const char *dir, const char *ending, struct fa_strv *out)
+{
+	struct fa_strv names = FA_STRV_INIT;
+	enum fa_sys_result result = p->sys->list(p->sys->ctx, dir, &names);
+	size_t len = strlen(ending);
+
+	for (size_t i = 0; i < names.n; i++)
+		if (strlen(names.v[i]) > len && !strcmp(names.v[i] + strlen(names.v[i]) - len, ending))
+			fa_strv_push(out, names.v[i]);
+	fa_strv_release(&names);
+	return result;
+}
+
+/* Source archives that were fetched before, each in a folder named by its hash (core/step_fetch.c): they need no network again. */
+static void add_fetched_sources(struct fa_probe *p, struct fa_strv *out)
+{
+	char *cache = own_folder(p, "XDG_CACHE_HOME", ".cache"), *dir = fa_path_join(cache, "downloads");
+	struct fa_strv hashes = FA_STRV_INIT;
+
+	p->sys->list(p->sys->ctx, dir, &hashes);
+	for (size_t i = 0; i < hashes.n; i++) {
+		char *one = fa_path_join(dir, hashes.v[i]);
+
+		list_ending(p, one, ".tar.gz", out);
+		free(one);
+	}
+	fa_strv_release(&hashes);
+	free(dir);
+	free(cache);
+}
+
 static void detect_cached(struct fa_probe *p)
 {
 	char *dir = fa_path_join(p->target.data, "wheels");
-	struct fa_strv names = FA_STRV_INIT, wheels = FA_STRV_INIT;
-	enum fa_sys_result result = p->sys->list(p->sys->ctx, dir, &names);
+	struct fa_strv files = FA_STRV_INIT;
+	enum fa_sys_result result = list_ending(p, dir, ".whl", &files);
 
-	for (size_t i = 0; i < names.n; i++)
-		if (strlen(names.v[i]) > 4 && !strcmp(names.v[i] + strlen(names.v[i]) - 4, ".whl"))
-			fa_strv_push(&wheels, names.v[i]);
+	add_fetched_sources(p, &files);
 	if (result == FA_SYS_DONE || result == FA_SYS_NOT_THERE)
-		fa_facts_set_list(p->out, FA_FACT_CACHED, &wheels, dir);
-	fa_strv_release(&names);
-	fa_strv_release(&wheels);
+		fa_facts_set_list(p->out, FA_FACT_CACHED, &files, dir);
+	fa_strv_release(&files);
 	free(dir);
 }
 
