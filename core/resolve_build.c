@@ -21,22 +21,46 @@ static void split_wish(const struct fa_solve *s, enum fa_wish_id id, struct fa_s
 		fa_strv_split(out, fa_solve_wished(s, id), ", ");
 }
 
-/* A head dim is served by the next larger kernel: 120 by 128. */
+/* Head dim of the recorded unit that stands for this one: 160, which only older releases have, is timed as 192. */
+static int recorded_dim(const struct fa_solve *s, int wanted)
+{
+	int best = 0;
+
+	for (size_t u = 0; u < s->kb->n_units; u++) {
+		int dim = s->kb->units[u].head_dim;
+
+		if (dim >= wanted && (!best || dim < best))
+			best = dim;
+	}
+	return best ? best : wanted;
+}
+
+/* The release's kernel that serves a head dim, the next larger one: 120 by 128. */
+static int kernel_dim(const struct fa_solve *s, int wanted)
+{
+	const char *have = s->v[FA_NAME_RELEASE_DIMS];
+	struct fa_strv dims = FA_STRV_INIT;
+	int best = 0;
+
+	fa_strv_split(&dims, have ? have : "", " ");
+	for (size_t i = 0; i < dims.n; i++) {
+		int dim = atoi(dims.v[i]);
+
+		if (dim >= wanted && (!best || dim < best))
+			best = dim;
+	}
+	fa_strv_release(&dims);
+	return best ? best : recorded_dim(s, wanted);
+}
+
 static void round_head_dims(const struct fa_solve *s, struct fa_strv *dims)
 {
 	struct fa_strv rounded = FA_STRV_INIT;
 
 	for (size_t i = 0; i < dims->n; i++) {
-		int best = 0, wanted = atoi(dims->v[i]);
 		char text[16];
 
-		for (size_t u = 0; u < s->kb->n_units; u++) {
-			int dim = s->kb->units[u].head_dim;
-
-			if (dim >= wanted && (!best || dim < best))
-				best = dim;
-		}
-		snprintf(text, sizeof(text), "%d", best ? best : wanted);
+		snprintf(text, sizeof(text), "%d", kernel_dim(s, atoi(dims->v[i])));
 		if (!fa_strv_has(&rounded, text))
 			fa_strv_push(&rounded, text);
 	}
@@ -176,17 +200,16 @@ const char *fa_solve_build_lacks(struct fa_solve *s, const char *version)
 
 /* ---- its units */
 
-bool fa_solve_build_keeps(const struct fa_plan_build *b, const struct fa_kb_unit *u)
+bool fa_solve_build_keeps(const struct fa_solve *s, const struct fa_plan_build *b, const struct fa_kb_unit *u)
 {
-	char dim[16];
+	bool kept = !b->head_dims.n;
 
 	if (b->dtypes.n && !fa_strv_has(&b->dtypes, u->dtype))
 		return false;
-	if (b->head_dims.n) {
-		snprintf(dim, sizeof(dim), "%d", u->head_dim);
-		if (!fa_strv_has(&b->head_dims, dim))
-			return false;
-	}
+	for (size_t i = 0; i < b->head_dims.n && !kept; i++)
+		kept = recorded_dim(s, atoi(b->head_dims.v[i])) == u->head_dim;
+	if (!kept)
+		return false;
 	if (!b->backward && says(u->kind, "bwd"))
 		return false;
 	return !b->features.n || strstr(u->kind, "split") == NULL || fa_strv_has(&b->features, "split");
@@ -212,7 +235,7 @@ static void measure(const struct fa_solve *s, const struct fa_plan_build *b, str
 	for (size_t i = 0; i < s->kb->n_units; i++) {
 		const struct fa_kb_unit *u = &s->kb->units[i];
 
-		if (!fa_solve_build_keeps(b, u))
+		if (!fa_solve_build_keeps(s, b, u))
 			continue;
 		l->units += u->units;
 		l->seconds += u->seconds;
@@ -232,7 +255,7 @@ int fa_solve_peak(struct fa_solve *s)
 
 	set_profile(s, &b);
 	for (size_t i = 0; i < s->kb->n_units; i++)
-		if (s->kb->units[i].peak_mib > peak && fa_solve_build_keeps(&b, &s->kb->units[i]))
+		if (s->kb->units[i].peak_mib > peak && fa_solve_build_keeps(s, &b, &s->kb->units[i]))
 			peak = s->kb->units[i].peak_mib;
 	release_contents(&b);
 	return peak;

@@ -199,7 +199,7 @@ void fa_solve_forecast(const struct fa_solve *s, struct fa_plan_build *b)
 	for (size_t i = 0; i < s->kb->n_units; i++) {
 		const struct fa_kb_unit *u = &s->kb->units[i];
 
-		if (!fa_solve_build_keeps(b, u))
+		if (!fa_solve_build_keeps(s, b, u))
 			continue;
 		for (int k = 0; k < u->units; k++) /* the longest, and the others alike */
 			add_content(&f, b, table, lean, u, !k ? u->longest : (u->seconds - u->longest) / (u->units - 1));
