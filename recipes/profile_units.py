@@ -201,6 +201,7 @@ class Work:
         if not m:
             return
         self.shadow = True
+        self.device_struct = "ATen/cuda/CUDAContext.h" in used
         self.include_dirs = [os.path.join(HOME, "shadow")]
         self.nvcc += ["-DFA_SHADOW", "-DFA_INTRAGRAPH=" + m[1]]
         self.intragraph = m[1]
@@ -355,6 +356,7 @@ class Work:
                "#include <c10/util/Exception.h>", "#include <c10/cuda/CUDAException.h>"]
         if self.shadow:
             out += ["#include <ATen/cuda/CUDAGeneratorImpl.h>", "#include <cstddef>"]
+            out += ["#include <ATen/cuda/CUDAContext.h>", "#include <type_traits>"] if self.device_struct else []
         out += ["#include <cutlass/numeric_types.h>"]
         out += ['#include "namespace_config.h"'] if os.path.exists(os.path.join(self.src_dir, "namespace_config.h")) else []
         out += ['#include "flash.h"',
@@ -362,6 +364,7 @@ class Work:
                 '" was reached in a part that does not hold it"); }']
         if self.shadow:
             out += SHADOW_CHECK.replace("INTRAGRAPH", self.intragraph).splitlines()
+            out += DEVICE_CHECK.splitlines() if self.device_struct else []
         dispatchers = [self.dispatcher(u) for u in dict.fromkeys(d[0] for d in self.divided)]
         out += [line for before, _ in dispatchers for line in before]
         out += ["namespace FLASH_NAMESPACE {"] if spaced else []
@@ -473,6 +476,10 @@ extern "C" void fa_cuda_failed(int err, const char *file, const char *func, unsi
   C10_THROW_ERROR(Error, std::string("CUDA error: ") + cudaGetErrorString(static_cast<cudaError_t>(err)) + " (" + func + ", " +
                          file + ":" + std::to_string(line) + ")");
 }
+"""
+
+DEVICE_CHECK = """static_assert(std::is_same<decltype(at::cuda::getCurrentDeviceProperties()), cudaDeviceProp *>::value,
+              "this torch hands out device properties in another way than the kernels were compiled for");
 """
 
 ENTRY = """
