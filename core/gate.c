@@ -196,7 +196,7 @@ static int take_slot(struct gate *g, struct fa_err *err)
 	s->jobs = (int)fa_gate_setting("FAINSTALL_GATE_JOBS", 0);
 	s->expect_s = g->expect_s;
 	s->priority = g->priority;
-	s->expect_mib = g->expect_mib;
+	s->expect_mib = s->told_mib = g->expect_mib;
 	s->build = fa_gate_build_id(g->dir);
 	snprintf(s->unit, sizeof(s->unit), "%s", g->unit);
 	fa_gate_table_requeue(&g->table, false);
@@ -328,6 +328,7 @@ static void measure(struct gate *g, struct run *r)
 	s->rss_mib = use.resident_kib / 1024;
 	if (s->rss_mib > r->peak_mib)
 		r->peak_mib = s->rss_mib;
+	fa_gate_table_outgrown(&g->table, s->rss_mib);
 	if (use.ticks != r->ticks || use.waits || r->alive <= 0)
 		r->alive = awake();
 	r->ticks = use.ticks;
@@ -425,6 +426,7 @@ static bool try_again(struct gate *g, struct run *r, int tries)
 {
 	struct fa_gate_slot *s = fa_gate_table_mine(&g->table);
 
+	fa_gate_table_outgrown(&g->table, r->peak_mib);
 	if (stopped || !killed_for_memory(r) || (!r->pushed_out && tries >= TRIES))
 		return false;
 	if (r->peak_mib + r->peak_mib / 4 > s->expect_mib)
@@ -455,9 +457,12 @@ static void report_failure(struct gate *g, struct run *r)
 		tell(g, "stopped", r, NULL, 0);
 		return;
 	}
-	snprintf(silent, sizeof(silent), "%s %d without a word",
-	         WIFSIGNALED(r->wait_status) ? "ended by signal" : "exit status",
-	         WIFSIGNALED(r->wait_status) ? WTERMSIG(r->wait_status) : exit_of(r));
+	if (WIFSIGNALED(r->wait_status) && WTERMSIG(r->wait_status) == SIGKILL)
+		snprintf(silent, sizeof(silent), "the kernel killed it (signal 9) at %lld MiB", (long long)r->peak_mib);
+	else
+		snprintf(silent, sizeof(silent), "%s %d without a word",
+		         WIFSIGNALED(r->wait_status) ? "ended by signal" : "exit status",
+		         WIFSIGNALED(r->wait_status) ? WTERMSIG(r->wait_status) : exit_of(r));
 	line = fa_gate_first_error(text, &len);
 	if (!line) {
 		line = r->output.len ? text : silent;

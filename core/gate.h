@@ -37,7 +37,7 @@ struct fa_gate_unit {
 	int64_t expect_mib; /* its peak */
 	int64_t rss_mib;    /* of its processes now */
 	double waited_s;
-	bool alone; /* was killed for memory: only with nothing else running, after the others */
+	bool alone; /* was killed for memory: only with nothing else running, after the others of its build */
 };
 
 struct fa_gate_room {
@@ -56,9 +56,14 @@ void fa_gate_room_read(struct fa_gate_room *out, int64_t used_mib, const struct 
 /* A whole number, 0 or more, of the environment; `otherwise` when there is none. */
 int64_t fa_gate_setting(const char *name, int64_t otherwise);
 
+/* Length of what names a unit's kind: "flash_fwd_split_hdim64_bf16_sm80.2" is of the kind "flash_fwd_split"; what is not a kernel is a kind of
+ * its own. Units of one kind are late, or grow, together. */
+size_t fa_gate_kind(const char *unit);
+
 enum { FA_GATE_PATIENCE_S = 20, FA_GATE_PRESSURE = 10 };
 
-/* Which waiting unit starts now; -1 none. A unit that fits nowhere starts when nothing else runs and it has waited
+/* Which waiting unit starts now; -1 none. One that must be alone waits for the others of its build; then nothing else starts until it
+ * has had its turn. A unit that fits nowhere starts when nothing else runs and it has waited
  * FA_GATE_PATIENCE_S: waiting longer would not make the machine larger. */
 int fa_gate_choose(const struct fa_gate_unit *units, size_t n, const struct fa_gate_room *room);
 

@@ -7,11 +7,28 @@ static int64_t still_to_grow(const struct fa_gate_unit *u)
 	return u->expect_mib > u->rss_mib ? u->expect_mib - u->rss_mib : 0;
 }
 
+size_t fa_gate_kind(const char *unit)
+{
+	const char *dim = strstr(unit, "_hdim");
+
+	return dim ? (size_t)(dim - unit) : strcspn(unit, ".");
+}
+
+/* It must be alone, and nothing else of its build is left to do. */
+static bool is_due(const struct fa_gate_unit *units, size_t n, const struct fa_gate_unit *u)
+{
+	if (u->state != FA_GATE_WAITING || !u->alone)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (units[i].build == u->build && units[i].state != FA_GATE_FREE && !units[i].alone)
+			return false;
+	return true;
+}
+
 struct sums {
 	int running;
-	bool alone;      /* one that must be alone is running */
+	bool alone;      /* one that must be alone is running, or its turn has come */
 	int64_t growing; /* MiB that the running ones will still take */
-	int waiting;     /* not counting those that must be alone */
 };
 
 static struct sums sum(const struct fa_gate_unit *units, size_t n)
@@ -23,8 +40,8 @@ static struct sums sum(const struct fa_gate_unit *units, size_t n)
 			s.running++;
 			s.alone |= units[i].alone;
 			s.growing += still_to_grow(&units[i]);
-		} else if (units[i].state == FA_GATE_WAITING && !units[i].alone) {
-			s.waiting++;
+		} else if (units[i].alone) {
+			s.alone |= is_due(units, n, &units[i]);
 		}
 	}
 	return s;
@@ -50,8 +67,8 @@ static bool may_start(const struct fa_gate_unit *units, size_t n, const struct f
                       const struct fa_gate_room *room)
 {
 	if (u->alone)
-		return !s->running && !s->waiting;
-	if (!within_jobs(units, n, u))
+		return !s->running && is_due(units, n, u);
+	if (s->alone || !within_jobs(units, n, u))
 		return false;
 	return fits(u, s, room) || (!s->running && u->waited_s >= FA_GATE_PATIENCE_S);
 }
@@ -61,7 +78,7 @@ int fa_gate_choose(const struct fa_gate_unit *units, size_t n, const struct fa_g
 	struct sums s = sum(units, n);
 	int best = -1;
 
-	if (s.alone || s.running >= room->cores || (s.running && room->pressure >= FA_GATE_PRESSURE))
+	if (s.running >= room->cores || (s.alone && s.running) || (s.running && room->pressure >= FA_GATE_PRESSURE))
 		return -1;
 	for (size_t i = 0; i < n; i++)
 		if (units[i].state == FA_GATE_WAITING && (best < 0 || units[i].priority > units[best].priority) &&

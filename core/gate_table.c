@@ -256,6 +256,24 @@ void fa_gate_table_used(const struct fa_gate_table *t, int64_t *mib)
 			*mib += t->map->slots[i].rss_mib;
 }
 
+void fa_gate_table_outgrown(struct fa_gate_table *t, int64_t mib)
+{
+	struct fa_gate_slot *me = fa_gate_table_mine(t);
+	size_t kind = fa_gate_kind(me->unit);
+
+	if (mib <= me->expect_mib)
+		return;
+	me->expect_mib = mib;
+	for (int i = 0; i < FA_GATE_SLOTS && me->told_mib > 0; i++) {
+		struct fa_gate_slot *s = &t->map->slots[i];
+		int64_t grown = s->told_mib * mib / me->told_mib;
+
+		if (i != t->mine && s->build == me->build && fa_gate_kind(s->unit) == kind &&
+		    !strncmp(s->unit, me->unit, kind) && grown > s->expect_mib)
+			s->expect_mib = grown;
+	}
+}
+
 static void admit(struct fa_gate_slot *s)
 {
 	s->since = fa_gate_clock();

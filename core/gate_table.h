@@ -19,6 +19,7 @@ struct fa_gate_slot {
 	uint64_t build;
 	double expect_s, priority;
 	int64_t expect_mib;
+	int64_t told_mib; /* expect_mib as its build told it */
 	int64_t rss_mib;
 	double since;  /* CLOCK_BOOTTIME seconds: waiting or running since */
 	double cpu_s;  /* used by its processes since then */
@@ -58,6 +59,10 @@ uint64_t fa_gate_build_id(const char *dir);
 
 /* Sleeps until admitted (true) or for at most timeout_ms. Whoever gets the leader's lock decides for all on the way. */
 bool fa_gate_table_wait(struct fa_gate_table *t, unsigned timeout_ms, const struct fa_gate_room *(*room)(void *ctx), void *ctx);
+
+/* Our unit holds, or held, so much: when that is more than it was expected to, the others of its kind and build are expected to outgrow theirs by
+ * as much. */
+void fa_gate_table_outgrown(struct fa_gate_table *t, int64_t mib);
 
 /* This unit no longer runs: WAITING again. */
 void fa_gate_table_requeue(struct fa_gate_table *t, bool alone);

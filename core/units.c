@@ -64,20 +64,12 @@ static void expect(struct fa_unit *u, const struct fa_strv *names, const struct 
 		u->expect_s *= speed;
 }
 
-/* "flash_fwd_split_hdim64_bf16_sm80.2" is of the kind "flash_fwd_split"; what is not a kernel is a kind of its own. */
-static size_t kind_length(const char *name)
-{
-	const char *dim = strstr(name, "_hdim");
-
-	return dim ? (size_t)(dim - name) : strcspn(name, ".");
-}
-
 static int kind_of(const struct fa_units *u, size_t of)
 {
-	size_t len = kind_length(u->v[of].name);
+	size_t len = fa_gate_kind(u->v[of].name);
 
 	for (size_t i = 0; i < of; i++)
-		if (kind_length(u->v[i].name) == len && !strncmp(u->v[i].name, u->v[of].name, len))
+		if (fa_gate_kind(u->v[i].name) == len && !strncmp(u->v[i].name, u->v[of].name, len))
 			return u->v[i].kind;
 	return (int)of;
 }

@@ -105,6 +105,20 @@ static void a_killed_unit_waits_until_it_is_alone(void **state)
 	assert_int_equal(fa_gate_choose(u, 3, &roomy), -1);
 }
 
+/* Another build may have hours to do. */
+static void a_killed_unit_waits_for_its_own_build_only(void **state)
+{
+	struct fa_gate_unit u[] = { waiting(100, 100), waiting(10, 100), running(100, 100) };
+
+	(void)state;
+	u[0].alone = true;
+	u[0].build = 1;
+	u[1].build = u[2].build = 2;
+	assert_int_equal(fa_gate_choose(u, 3, &roomy), -1); /* its turn has come: nothing new beside it */
+	u[2].state = FA_GATE_FREE;
+	assert_int_equal(fa_gate_choose(u, 3, &roomy), 0);
+}
+
 static void each_build_keeps_its_own_number_of_jobs(void **state)
 {
 	struct fa_gate_unit u[] = { running(100, 100), waiting(50, 100), waiting(10, 100) };
@@ -190,6 +204,20 @@ static void note(const char *what, const char *unit)
 	free(line);
 }
 
+/* "eat_hdim120…" takes 120 MiB and keeps them for a while. */
+static void eat(const char *amount)
+{
+	size_t size = (size_t)atol(amount) << 20;
+	char *p = malloc(size);
+
+	for (size_t done = 0; p && done < size; done += 1 << 20) {
+		memset(p + done, 1, 1 << 20);
+		usleep(1000);
+	}
+	usleep(400000);
+	free(p);
+}
+
 /* The compiler: "slow…" 30 s; "hang…" for ever, without using CPU; "crash…" of signal
  * 11; "bad…" fails; "once…" is killed the first time; "hog…" always; "own…" leaves a child in a session of
  * its own; all others 30 ms. */
@@ -209,6 +237,8 @@ static int fake_compiler(int argc, char **argv)
 	}
 	if (!strncmp(unit, "hog", 3) || (!strncmp(unit, "once", 4) && first))
 		kill(getpid(), SIGKILL);
+	if (!strncmp(unit, "eat", 3))
+		eat(strstr(unit, "_hdim") + 5);
 	if (!strncmp(unit, "hang", 4))
 		pause();
 	if (!strncmp(unit, "crash", 5)) {
@@ -422,6 +452,41 @@ static void a_unit_that_the_kernel_killed_is_tried_again_alone(void **state)
 	assert_true(events_say("\"end\""));
 }
 
+static pid_t first_begun(void);
+
+/* Each was said to take 10 MiB; after the first one nobody believes it of the others. */
+static void units_of_a_kind_that_outgrows_what_was_told_are_expected_to(void **state)
+{
+	struct fa_gate_table t;
+	struct fa_gate_seen *seen = fa_calloc(FA_GATE_SLOTS, sizeof(*seen));
+	int64_t kin = 0, stranger = 0;
+	pid_t pids[3];
+
+	(void)state;
+	setenv("FAINSTALL_GATE_CORES", "1", 1);
+	expect_units("eat_hdim90_a 9 10\neat_hdim90_b 1 20\nother 1 10\n");
+	pids[0] = gate("eat_hdim90_a.o");
+	assert_true(first_begun() > 0);
+	pids[1] = gate("eat_hdim90_b.o");
+	pids[2] = gate("other.o");
+	assert_int_equal(fa_gate_table_open(&t, table, NULL), 0);
+	for (int i = 0; i < 500 && kin < 150; i++) {
+		size_t n = fa_gate_table_list(&t, seen);
+
+		for (size_t k = 0; k < n; k++) {
+			kin = !strcmp(seen[k].name, "eat_hdim90_b") ? seen[k].unit.expect_mib : kin;
+			stranger = !strcmp(seen[k].name, "other") ? seen[k].unit.expect_mib : stranger;
+		}
+		usleep(10000);
+	}
+	fa_gate_table_close(&t);
+	assert_in_range(kin, 150, 250);
+	assert_int_equal(stranger, 10);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ended(pids[i]), 0);
+	free(seen);
+}
+
 static void one_that_is_killed_again_fails_for_memory(void **state)
 {
 	int most, begun;
@@ -553,6 +618,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_smaller_unit_may_pass_one_that_does_not_fit),
 		cmocka_unit_test(a_unit_that_fits_nowhere_starts_alone_after_a_while),
 		cmocka_unit_test(a_killed_unit_waits_until_it_is_alone),
+		cmocka_unit_test(a_killed_unit_waits_for_its_own_build_only),
 		cmocka_unit_test(each_build_keeps_its_own_number_of_jobs),
 		cmocka_unit_test(pressure_holds_new_units_back),
 		cmocka_unit_test(unknown_memory_does_not_count),
@@ -562,6 +628,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(two_builds_share_the_cores, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_unit_that_fails_stops_the_rest_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_unit_that_the_kernel_killed_is_tried_again_alone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(units_of_a_kind_that_outgrows_what_was_told_are_expected_to, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(one_that_is_killed_again_fails_for_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_killed_gate_leaves_no_compiler_behind, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_gate_told_to_end_takes_its_compiler_along, set_up, tear_down),
