@@ -353,6 +353,7 @@ static void make_release(struct fa_kb *kb, const struct fa_json *row)
 	r->head_dims = STR(row, "head_dims");
 	r->stays = STR(row, "stays");
 	r->reads = STR(row, "reads");
+	r->apart = STR(row, "apart");
 	r->cutlass = STR(row, "cutlass");
 	r->composable_kernel = STR(row, "composable_kernel");
 	r->sdist_file = STR(sdist, "file");

@@ -119,6 +119,7 @@ struct fa_kb_release {
 	const char *features; /* of --needs */
 	const char *stays;    /* features that it cannot be built without; NULL: none, or nobody looked */
 	const char *reads;    /* members that it reads of the cudaDeviceProp that torch filled; NULL: nobody looked */
+	const char *apart;    /* kinds of kernels whose causal half is a file of its own; NULL: nobody looked */
 	const char *cutlass, *composable_kernel;
 	const char *sdist_file, *sdist_sha256;
 	int64_t sdist_bytes;

@@ -157,7 +157,9 @@ const char *fa_solve_wished(const struct fa_solve *s, enum fa_wish_id id);
 const char *fa_solve_env(const struct fa_solve *s, const char *name); /* a variable of the facts, NULL unset */
 
 /* ---- resolve_build.c, resolve_forecast.c */
-bool fa_solve_build_keeps(const struct fa_solve *s, const struct fa_plan_build *b, const struct fa_kb_unit *u); /* its profile holds the unit */
+/* How many of the release's head dims in this profile the recorded unit stands for; 0: the profile does not hold it. */
+int fa_solve_build_dims(const struct fa_solve *s, const struct fa_plan_build *b, const struct fa_kb_unit *u);
+int fa_solve_unit_files(const struct fa_solve *s, const struct fa_kb_unit *u); /* of one head dim: the causal half may be one of its own */
 /* estimate_s and wheel_mb of a build whose contents, architectures and jobs are set. */
 void fa_solve_forecast(const struct fa_solve *s, struct fa_plan_build *b);
 

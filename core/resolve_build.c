@@ -200,24 +200,43 @@ const char *fa_solve_build_lacks(struct fa_solve *s, const char *version)
 
 /* ---- its units */
 
-bool fa_solve_build_keeps(const struct fa_solve *s, const struct fa_plan_build *b, const struct fa_kb_unit *u)
+/* Head dims of the profile: those named, else all of the release. */
+static void profile_dims(const struct fa_solve *s, const struct fa_plan_build *b, struct fa_strv *out)
 {
-	bool kept = !b->head_dims.n;
+	if (b->head_dims.n)
+		fa_strv_append(out, &b->head_dims);
+	else if (s->v[FA_NAME_RELEASE_DIMS])
+		fa_strv_split(out, s->v[FA_NAME_RELEASE_DIMS], " ");
+}
+
+int fa_solve_build_dims(const struct fa_solve *s, const struct fa_plan_build *b, const struct fa_kb_unit *u)
+{
+	struct fa_strv dims = FA_STRV_INIT;
+	int n = 0;
 
 	if (b->dtypes.n && !fa_strv_has(&b->dtypes, u->dtype))
-		return false;
-	for (size_t i = 0; i < b->head_dims.n && !kept; i++)
-		kept = recorded_dim(s, atoi(b->head_dims.v[i])) == u->head_dim;
-	if (!kept)
-		return false;
+		return 0;
 	if (!b->backward && says(u->kind, "bwd"))
-		return false;
-	return !b->features.n || strstr(u->kind, "split") == NULL || fa_strv_has(&b->features, "split");
+		return 0;
+	if (b->features.n && strstr(u->kind, "split") && !fa_strv_has(&b->features, "split"))
+		return 0;
+	profile_dims(s, b, &dims);
+	for (size_t i = 0; i < dims.n; i++)
+		n += recorded_dim(s, atoi(dims.v[i])) == u->head_dim;
+	n += !dims.n;
+	fa_strv_release(&dims);
+	return n;
+}
+
+int fa_solve_unit_files(const struct fa_solve *s, const struct fa_kb_unit *u)
+{
+	const char *apart = s->found.release ? s->found.release->apart : NULL;
+
+	return !apart || fa_words_has(apart, u->kind) ? u->units : 1;
 }
 
 struct load {
 	int units, peak;
-	double seconds, longest;
 	struct peak { /* of one kind of unit */
 		int mib, units;
 	} kinds[128];
@@ -235,17 +254,24 @@ static void measure(const struct fa_solve *s, const struct fa_plan_build *b, str
 	for (size_t i = 0; i < s->kb->n_units; i++) {
 		const struct fa_kb_unit *u = &s->kb->units[i];
 
-		if (!fa_solve_build_keeps(s, b, u))
+		int dims = fa_solve_build_dims(s, b, u), files = dims * fa_solve_unit_files(s, u);
+
+		if (!dims)
 			continue;
-		l->units += u->units;
-		l->seconds += u->seconds;
-		if (u->longest > l->longest)
-			l->longest = u->longest;
+		l->units += files;
 		if (l->n < sizeof(l->kinds) / sizeof(l->kinds[0]))
-			l->kinds[l->n++] = (struct peak){ u->peak_mib, u->units };
+			l->kinds[l->n++] = (struct peak){ u->peak_mib, files };
 	}
 	qsort(l->kinds, l->n, sizeof(l->kinds[0]), by_peak);
 	l->peak = l->n ? l->kinds[0].mib : 0;
+}
+
+/* All of a release are what its setup.py lists. */
+static int units_of(const struct fa_solve *s, const struct fa_plan_build *b, const struct load *l)
+{
+	const struct fa_kb_release *r = s->found.release;
+
+	return says(b->profile, "full") && r && r->profile ? r->profile->units : l->units;
 }
 
 int fa_solve_peak(struct fa_solve *s)
@@ -255,7 +281,7 @@ int fa_solve_peak(struct fa_solve *s)
 
 	set_profile(s, &b);
 	for (size_t i = 0; i < s->kb->n_units; i++)
-		if (s->kb->units[i].peak_mib > peak && fa_solve_build_keeps(s, &b, &s->kb->units[i]))
+		if (s->kb->units[i].peak_mib > peak && fa_solve_build_dims(s, &b, &s->kb->units[i]))
 			peak = s->kb->units[i].peak_mib;
 	release_contents(&b);
 	return peak;
@@ -363,7 +389,7 @@ static void offer(const struct fa_solve *s, struct fa_plan_build *b, const char 
 	measure(s, &other, &l);
 	other.jobs = count_jobs(s, &l);
 	fa_solve_forecast(s, &other);
-	*o = (struct fa_plan_offer){ fa_strdup(profile), l.units, other.estimate_s, peak_of(&l, other.jobs), other.wheel_mb };
+	*o = (struct fa_plan_offer){ fa_strdup(profile), units_of(s, &other, &l), other.estimate_s, peak_of(&l, other.jobs), other.wheel_mb };
 	release_contents(&other);
 }
 
@@ -422,7 +448,7 @@ void fa_solve_build(struct fa_solve *s, struct fa_plan_build *b)
 	set_profile(s, b);
 	set_archs(s, b);
 	measure(s, b, &l);
-	b->units = says(b->profile, "full") && r && r->profile ? r->profile->units : l.units;
+	b->units = units_of(s, b, &l);
 	set_jobs(s, b, &l);
 	warn_of_features(s, b, r);
 	fa_solve_forecast(s, b);

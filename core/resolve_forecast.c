@@ -100,6 +100,16 @@ static void add_content(struct forecast *f, const struct fa_plan_build *b, const
 	f->n++;
 }
 
+/* The longest file, and the others alike; in one file all of it. */
+static void add_unit(struct forecast *f, const struct fa_plan_build *b, const struct fa_json *table, double lean,
+                     const struct fa_kb_unit *u, int files)
+{
+	if (files == 1)
+		add_content(f, b, table, lean, u, u->seconds);
+	for (int k = 0; k < files && files > 1; k++)
+		add_content(f, b, table, lean, u, !k ? u->longest : (u->seconds - u->longest) / (files - 1));
+}
+
 /* All parts of all units, and the C++ files; returns how many. */
 static size_t list_parts(struct fa_gate_unit *g, const struct forecast *f, const struct fa_json *table)
 {
@@ -199,10 +209,8 @@ void fa_solve_forecast(const struct fa_solve *s, struct fa_plan_build *b)
 	for (size_t i = 0; i < s->kb->n_units; i++) {
 		const struct fa_kb_unit *u = &s->kb->units[i];
 
-		if (!fa_solve_build_keeps(s, b, u))
-			continue;
-		for (int k = 0; k < u->units; k++) /* the longest, and the others alike */
-			add_content(&f, b, table, lean, u, !k ? u->longest : (u->seconds - u->longest) / (u->units - 1));
+		for (int dims = fa_solve_build_dims(s, b, u); dims > 0; dims--)
+			add_unit(&f, b, table, lean, u, fa_solve_unit_files(s, u));
 	}
 	if (!f.n)
 		return;

@@ -183,7 +183,7 @@ def fa2_row(row, data, published):
         "triton_amd": True if rocm.get("triton_env_read") else None,
         "backward": backward_limit(row["runtime"]["backward_head_dim"]),
         "head_dims": " ".join(map(str, row["kernel_head_dims"])),
-        "without": text.get("without"), "stays": text.get("stays") or None, "reads": text.get("reads"),
+        "without": text.get("without"), "stays": text.get("stays") or None, "reads": text.get("reads"), "apart": text.get("apart"),
         "published": True if row["version"] in published else None,
         "cute": True if row["wheel_contains_flash_attn_cute"] else None,
         "sdist": SDIST.get(row["version"]),

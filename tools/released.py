@@ -9,6 +9,8 @@ that are no archive. Writes tools/released.json, which carry.py puts into the ta
 
     device_prop   by CUDA major: where the members of cudaDeviceProp lie, in bytes, that some release reads
     releases      without: features it can be built without, honoured by kernels and entry file (recipes/switches.py);
+                  stays: features that it has and cannot be built without;
+                  apart: kinds of kernels whose causal half is a file of its own;
                   reads: members that it reads of the struct that torch filled. Only a release that reads none that moved works when
                   nvcc is of another CUDA major than torch.
 
@@ -102,6 +104,12 @@ def reads(source, names):
     return sorted(found)
 
 
+def apart(source):
+    """Kinds of kernels whose causal half is a file of its own."""
+    files = os.listdir(os.path.join(source, "csrc/flash_attn/src"))
+    return sorted({m[1] for m in (re.fullmatch(r"flash_(\w+?)_hdim\d+_\w+_causal_sm\d+\.cu", f) for f in files) if m})
+
+
 def release(archive, names):
     """archive: an open tarfile."""
     with tempfile.TemporaryDirectory() as folder:
@@ -110,7 +118,7 @@ def release(archive, names):
                 archive.extract(m, folder)
         source = os.path.join(folder, os.listdir(folder)[0])
         s = switches.Switches(source)
-        return {"without": " ".join(s.off), "stays": " ".join(s.stay), "reads": " ".join(reads(source, names))}
+        return {"without": " ".join(s.off), "stays": " ".join(s.stay), "reads": " ".join(reads(source, names)), "apart": " ".join(apart(source))}
 
 
 def from_archives(folder, names):
