@@ -6,6 +6,7 @@ The list of sources that setup.py hands to CUDAExtension is read and replaced: k
 generated C++ file of functions that say so; where profile.json allows it, a long unit becomes several shorter ones. Lines on
 stdout that begin with "fainstall " carry one JSON object for the program that called."""
 
+import glob
 import importlib.machinery
 import json
 import os
@@ -172,6 +173,8 @@ def narrow(real, job, note):
         tell(units=[units.unit_name(s) for s in work.sources], profile=".".join(work.profile.label()), expect=work.expect,
              left_out=len(work.left_out), switches=work.defines)
         made = real(name, work.sources, *args[2:], **kw)
+        if job.get("math_headers"):  # last: what the toolkit has is the toolkit's
+            made.include_dirs = list(made.include_dirs) + job["math_headers"]
         if job.get("link_args"):  # the static runtime instead of torch's choice, not beside it
             made.libraries = [lib for lib in made.libraries if lib != "cudart"]
         return made
@@ -218,6 +221,27 @@ def static_cudart(home):
     raise Stop("%s has no libcudart_static.a" % home, "install the whole CUDA toolkit")
 
 
+MATH_HEADERS = ("cublas_v2.h", "cusparse.h", "cusolverDn.h")
+
+
+def math_headers(job):
+    """Folders of headers that torch's CUDAContext.h includes and a toolkit from wheels lacks: torch's own wheels hold them. Releases
+    up to 2.7.0 include that header."""
+    entry, home = os.path.join(job["source"], "csrc/flash_attn/flash_api.cpp"), os.environ.get("CUDA_HOME", "")
+    if not os.path.exists(entry) or "ATen/cuda/CUDAContext.h" not in units.read(entry):
+        return []
+    folders = []
+    for header in MATH_HEADERS:
+        if os.path.exists(os.path.join(home, "include", header)):
+            continue
+        found = [p for folder in sys.path for p in sorted(glob.glob(os.path.join(folder, "nvidia/*/include", header)))]
+        if not found:
+            raise Stop("this release needs %s, which is neither in %s nor in the environment of %s" % (header, home, sys.executable),
+                       "install torch with its nvidia packages there, or a whole CUDA toolkit, or build release 2.7.1.post4 or later")
+        folders += [os.path.dirname(p) for p in found[:1] if os.path.dirname(p) not in folders]
+    return folders
+
+
 def label(job, torch_version, cuda):
     """The local part of the wheel's version: builds that differ in what they hold, or fit, never share a name."""
     head = re.match(r"(\d+)\.(\d+)", torch_version)
@@ -255,6 +279,7 @@ def name_roots(job, torch_dir, version):
     cuda = os.environ.get("CUDA_HOME", "")
     roots = [("S", job["source"]), ("W", job["work"]), ("F", os.path.dirname(units.HOME)), ("T", torch_dir), ("C", cuda),
              ("C", os.path.realpath(cuda)), ("P", os.path.join(sys.prefix, "include")), ("P", sysconfig.get_paths()["include"])]
+    roots += [("N", folder) for folder in job["math_headers"]]
     os.environ["FAINSTALL_GATE_ROOTS"] = "\n".join("%s=%s" % r for r in roots if r[1])
 
 
@@ -281,6 +306,7 @@ def run_setup(job, note, real_torch):
         ext._check_cuda_version = lambda *args, **kwargs: None
         job["link_args"] = static_cudart(os.environ["CUDA_HOME"])
     ext.CUDAExtension = narrow(ext.CUDAExtension, job, note)
+    job["math_headers"] = math_headers(job)
     name_roots(job, folder, version)
     keep_record(note)
     os.chdir(job["source"])

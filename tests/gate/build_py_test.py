@@ -27,6 +27,9 @@ assert os.path.samefile(HOME, os.path.dirname(os.path.dirname(os.path.abspath(__
 class BuildExtension: pass
 def CUDAExtension(name, sources, **kw):
     print("ASKED " + " ".join(kw["extra_compile_args"]["nvcc"]) + " | " + " ".join(os.path.basename(s) for s in sources))
+    made = types.SimpleNamespace(include_dirs=["the", "toolkit"], libraries=[])
+    atexit.register(lambda: print("INCLUDES " + " ".join(made.include_dirs)))
+    return made
 """
 SETUPTOOLS = """
 import os, sys
@@ -53,7 +56,7 @@ def put(path, text, mode=0o644):
     os.chmod(path, mode)
 
 
-def build(setup, profile="full", units=()):
+def build(setup, profile="full", units=(), entry="", headers=()):
     """(what build.py said in JSON, all of its output, folder)"""
     folder = tempfile.mkdtemp(prefix="b-", dir=BASE)
     at = lambda *parts: os.path.join(folder, *parts)  # noqa: E731
@@ -62,7 +65,7 @@ def build(setup, profile="full", units=()):
     put(at("site/torch/__init__.py"), "raise ImportError('the real torch was loaded')\n")
     put(at("site/torch/utils/__init__.py"), "")
     put(at("site/torch/utils/_filelock.py"), "from torch.monitor import _WaitCounter\n")
-    put(at("site/torch/utils/cpp_extension.py"), "import os\n" + EXTENSION)
+    put(at("site/torch/utils/cpp_extension.py"), "import atexit\nimport os\nimport types\n" + EXTENSION)
     put(at("site/setuptools/__init__.py"), SETUPTOOLS)
     put(at("site/setuptools/dist.py"), "class Distribution: pass\n")
     put(at("site/setuptools/command/__init__.py"), "")
@@ -72,7 +75,9 @@ def build(setup, profile="full", units=()):
                   "wheel/bdist_wheel", "typing_extensions", "psutil"):
         put(at("site", empty + ".py"), "")
     put(at("source/setup.py"), SETUP % setup)
-    put(at("source/csrc/flash_attn/flash_api.cpp"), "")
+    put(at("source/csrc/flash_attn/flash_api.cpp"), entry)
+    for header in headers:
+        put(at(header), "")
     for u in units:
         put(at("source/csrc/flash_attn/src", u), "template<> void run_mha_fwd_<cutlass::half_t, 64, false>(Flash_fwd_params &params, cudaStream_t stream) {}")
     put(at("job.json"), json.dumps({"source": at("source"), "build": at("source/build"), "wheel_dir": at("wheels"), "version": "2.8.3",
@@ -101,6 +106,20 @@ def its_architectures_and_threads_give_way():
     asked, = [line for line in out.splitlines() if line.startswith("ASKED")]
     assert asked.split(" | ")[0] == "ASKED -O3 -gencode arch=compute_90,code=sm_90 --threads 1", asked
     assert said["units"] == ["flash_api", "flash_fwd_hdim64_fp16_sm80"]
+
+
+def headers_that_a_toolkit_from_wheels_lacks_are_those_of_torch():
+    """Up to 2.7.0 the entry file includes a header of torch's that includes cuBLAS's, cuSPARSE's and cuSOLVER's."""
+    old = {"units": ["flash_fwd_hdim64_fp16_sm80.cu"], "entry": "#include <ATen/cuda/CUDAContext.h>\n"}
+    setup, whole = UNITS.format(units=old["units"]), ["cublas_v2.h", "cusparse.h", "cusolverDn.h"]
+    _, out, _ = build(setup, **old, headers=["include/" + h for h in whole])
+    assert "INCLUDES the toolkit\n" in out, out
+    _, out, folder = build(setup, **old, headers=["include/" + whole[0]] + ["site/nvidia/cu13/include/" + h for h in whole])
+    assert "INCLUDES the toolkit %s/site/nvidia/cu13/include\n" % folder in out, out
+    said, out, _ = build(setup, **old)
+    assert "needs cublas_v2.h" in said["error"] and "2.7.1.post4" in said["next"], out
+    said, out, _ = build(setup, units=old["units"], entry="#include <ATen/cuda/CUDAContextLight.h>\n")
+    assert "error" not in said, out
 
 
 def a_source_with_kernels_of_other_names_gets_no_profile():
