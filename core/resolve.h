@@ -159,7 +159,8 @@ const char *fa_solve_env(const struct fa_solve *s, const char *name); /* a varia
 /* ---- resolve_build.c, resolve_forecast.c */
 /* How many of the release's head dims in this profile the recorded unit stands for; 0: the profile does not hold it. */
 int fa_solve_build_dims(const struct fa_solve *s, const struct fa_plan_build *b, const struct fa_kb_unit *u);
-int fa_solve_unit_files(const struct fa_solve *s, const struct fa_kb_unit *u); /* of one head dim: the causal half may be one of its own */
+int fa_solve_unit_files(const struct fa_solve *s,
+                        const struct fa_kb_unit *u); /* of one head dim: the causal half may be one of its own */
 /* estimate_s and wheel_mb of a build whose contents, architectures and jobs are set. */
 void fa_solve_forecast(const struct fa_solve *s, struct fa_plan_build *b);
 

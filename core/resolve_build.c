@@ -389,7 +389,8 @@ static void offer(const struct fa_solve *s, struct fa_plan_build *b, const char 
 	measure(s, &other, &l);
 	other.jobs = count_jobs(s, &l);
 	fa_solve_forecast(s, &other);
-	*o = (struct fa_plan_offer){ fa_strdup(profile), units_of(s, &other, &l), other.estimate_s, peak_of(&l, other.jobs), other.wheel_mb };
+	*o = (struct fa_plan_offer){ fa_strdup(profile), units_of(s, &other, &l), other.estimate_s, peak_of(&l, other.jobs),
+		                     other.wheel_mb };
 	release_contents(&other);
 }
 

@@ -7,7 +7,7 @@ import json
 import os
 import re
 
-from switches import FEATURES, Switches, without_comments
+from switches import FEATURES, Switches, even_dims, without_comments
 
 UNIT = re.compile(r"flash_(fwd_split|fwd|bwd)_hdim(\d+)_(fp16|bf16)(_causal)?_sm\d+\.cu$")
 FUNCTION = re.compile(r"template\s*(?:<\s*>)?\s*void\s+(\w+)\s*<([^>]*)>\s*\(([^)]*)\)\s*([;{])")
@@ -146,6 +146,7 @@ class Work:
         self.sources, self.left_out, self.defines, self.nvcc, self.include_dirs = [], [], [], [], []
         self.generated = os.path.join(job["work"], "generated")
         cuda = [s for s in sources if UNIT.search(s)]
+        self.kernel_dims = sorted({int(UNIT.search(s)[2]) for s in cuda})
         self.src_dir = os.path.abspath(os.path.dirname(cuda[0])) if cuda else ""
         rest = [s for s in sources if not UNIT.search(s)]
         self.entry = [s for s in rest if s.endswith("flash_api.cpp")]
@@ -402,6 +403,7 @@ class Work:
         self.record = {"profile": p.name, "dtypes": sorted({u.dtype for u in kept}), "backward": p.backward,
                        "head_dims": sorted({u.dim for u in kept}, key=int), "archs": self.job["archs"],
                        "features": "all" if p.features is None else p.held(),
+                       "kernel_dims": self.kernel_dims, "even_dims": even_dims(p.release.entry, self.kernel_dims),
                        "defines": self.defines, "units": len(self.sources), "torch_free_kernels": self.shadow,
                        "divided": len({d[0].name for d in self.divided})}
 

@@ -58,6 +58,12 @@ def rounded_dims_have_kernels(entry, dims):
     return bool(texts) and all(rounded(t, d) and (rounded(t, d) != d or d in dims) for t in texts for d in range(8, 257, 8))
 
 
+def even_dims(entry, dims):
+    """Head dims that the entry file lets pass without uneven K."""
+    texts = {" ".join(t.split()) for t in ROUNDED.findall(entry)}
+    return [d for d in sorted(dims) if all(rounded(t, d) == d for t in texts)]
+
+
 class Switches:
     """Of an unpacked release: `has` its features, `off` those that it can be built without, `stay` the others."""
 

@@ -69,6 +69,7 @@ def profile_of(dist):
     features = p.get("features", "all")
     return {"name": p.get("profile", ""), "dtypes": p.get("dtypes") or [], "backward": bool(p.get("backward", True)),
             "head_dims": [int(d) for d in p.get("head_dims") or []],
+            "kernel_dims": p.get("kernel_dims"), "even_dims": p.get("even_dims"),
             "features": None if features == "all" else list(features)}
 
 
@@ -88,9 +89,9 @@ def profile_of_fa3(names):
     return None
 
 
-def kernel_dim(line, d):
+def kernel_dim(line, d, dims=None):
     """The head dim of the kernel that serves d; 0: none."""
-    return next((k for k in LINES[line]["head_dims"] if k >= d), 0)
+    return next((k for k in dims or LINES[line]["head_dims"] if k >= d), 0)
 
 
 def lack(line, profile, case):
@@ -103,14 +104,14 @@ def lack(line, profile, case):
     if line == "fa3":
         if profile["head_dims"] and case["d"] > max(profile["head_dims"]):
             return "head dim %d" % case["d"]
-    elif profile["head_dims"] and kernel_dim(line, case["d"]) not in profile["head_dims"]:
-        return "head dim %d" % kernel_dim(line, case["d"])
+    elif profile["head_dims"] and kernel_dim(line, case["d"], profile.get("kernel_dims")) not in profile["head_dims"]:
+        return "head dim %d" % kernel_dim(line, case["d"], profile.get("kernel_dims"))
     if case.get("backward") and not profile["backward"]:
         return "backward"
     if have is None:
         return ""
     wants = {"dropout": case.get("dropout"), "alibi": case.get("alibi"), "softcap": case.get("softcap"),
-             "local": case.get("window"), "unevenk": case["d"] not in LINES[line]["head_dims"],
+             "local": case.get("window"), "unevenk": case["d"] not in (profile.get("even_dims") or LINES[line]["head_dims"]),
              "split": case.get("op") == "kvcache" and (case.get("append") or case.get("paged") or case.get("batch_idx"))}
     if line == "fa3":
         wants.pop("dropout"), wants.pop("alibi"), wants.pop("split")

@@ -163,6 +163,11 @@ def a_function_that_python_calls_past_the_check_keeps_every_feature():
     assert defines(folder)[:2] == ([], ["dropout", "alibi", "softcap", "local", "unevenk"])
 
 
+def the_record_holds_the_head_dims_that_the_release_serves():
+    record = work(fresh(), profile="inference").record
+    assert (record["head_dims"], record["kernel_dims"], record["even_dims"]) == (["128"], [64, 128], [64, 128]), record
+
+
 def uneven_k_stays_where_a_rounded_head_dim_has_no_kernel():
     for rule in ("round_multiple(head_size, 32)", "head_size <= 96 ? round_multiple(head_size, 32) : 128", "round_multiple(head_size, head_size <= 64 ? 64 : 128)", "rounded_somehow(head_size)"):
         folder = changed(fresh(), "flash_api.cpp", "head_size <= 64 ? round_multiple(head_size, 64) : 128", rule)

@@ -66,6 +66,16 @@ class Parts(unittest.TestCase):
         self.assertEqual(lack(dtype="torch.bfloat16", d=128, softcap=50.0), "softcap")
         self.assertEqual(lines.lack("fa2", None, {}), "")
 
+    def test_an_older_release_has_kernels_of_head_dims_that_later_ones_lack(self):
+        """2.6.3, built with 160 alone and without uneven K: 160 must be right, not refused; so must 192 be, by its own name."""
+        old = dict(LEAN, head_dims=[160], kernel_dims=[32, 64, 96, 128, 160, 192, 224, 256], even_dims=[32, 64, 96, 128, 160, 192, 256],
+                   features=[])
+        case = dict(dtype="bf16", op="padded")
+        self.assertEqual(lines.lack("fa2", old, dict(case, d=160)), "")
+        self.assertEqual(lines.lack("fa2", old, dict(case, d=152)), "unevenk")
+        self.assertEqual(lines.lack("fa2", old, dict(case, d=192)), "head dim 192")
+        self.assertEqual(lines.lack("fa2", dict(old, head_dims=[224]), dict(case, d=224)), "unevenk")  # rounded to 256 there
+
     def test_only_the_files_named_and_those_beside_them_are_copied(self):
         with tempfile.TemporaryDirectory() as into:
             sums = upstream.copy(os.path.join(HERE, "upstream"), ["tests/test_flash_attn.py", upstream.BENCHMARK, "tests/gone.py"], into)
