@@ -176,7 +176,7 @@ static int show_gpus(struct fa_matrix *m, enum fa_show_form form, struct fa_buf 
 
 static int show_releases(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
-	struct fa_grid g = { { "line", "version", "Python", "torch", "nvcc", "on the index", "AMD (CK)" }, 7, FA_STRV_INIT };
+	struct fa_grid g = { { "line", "version", "Python", "torch", "nvcc", "on the index", "AMD (CK)", "never without" }, 8, FA_STRV_INIT };
 	struct fa_kb *kb;
 
 	if (fa_matrix_kb(&kb, m, err) < 0)
@@ -191,6 +191,7 @@ static int show_releases(struct fa_matrix *m, enum fa_show_form form, struct fa_
 		fa_grid_cell(&g, r->nvcc);
 		fa_grid_cell(&g, r->published ? "yes" : "no");
 		fa_grid_cell(&g, r->ck);
+		fa_grid_cell(&g, r->stays);
 	}
 	fa_grid_print(out, &g, form);
 	return 0;
