@@ -3,10 +3,12 @@
 #include "buf.h"
 #include "fainstall.h"
 #include "file.h"
+#include "folder.h"
 #include "json.h"
 #include "pip.h"
 #include "report.h"
 #include "run.h"
+#include "source.h"
 #include "wheelhouse.h"
 
 #include <stdarg.h>
@@ -279,7 +281,7 @@ static void add_key_steps(struct fa_buf *key, const struct fa_plan *plan)
 	for (size_t i = 0; i < plan->n_steps; i++) {
 		const struct fa_step *s = &plan->steps[i];
 		const char *source = NULL;
-		char *text;
+		char *text, hex[FA_SHA256_HEX];
 
 		if (s->kind == FA_STEP_EDIT) {
 			text = fa_json_print(s->args, false);
@@ -288,6 +290,8 @@ static void add_key_steps(struct fa_buf *key, const struct fa_plan *plan)
 		} else if (s->kind == FA_STEP_CLONE) {
 			source = fa_json_get_string(s->args, "commit");
 			source = source ? source : fa_json_get_string(s->args, "url");
+			if (source && fa_source_is_folder(source) && fa_folder_digest(hex, source, NULL) == 0)
+				source = hex; /* what is in it, not where it lies */
 		} else if (s->kind == FA_STEP_FETCH) {
 			source = fa_json_get_string(s->args, "sha256");
 			source = source ? source : fa_json_get_string(s->args, "file");

@@ -46,6 +46,31 @@ static void ship_row(struct fa_json *out, const struct fa_json *row)
 	}
 }
 
+/* matrix/units-fa3.json has a row for each kind, head dim and dtype, and what variants of a kind take beside it. */
+static void ship_fa3(struct fa_json *out)
+{
+	char *path = fa_matrix_file("units-fa3.json", NULL);
+	struct fa_json *table = NULL;
+
+	if (path && fa_json_read_file(&table, path, NULL) == 0)
+		fa_json_each (row, fa_json_get(table, "rows"))
+			fa_json_each (v, fa_json_get(fa_json_get(table, "variants"), fa_json_get_string(row, "kind"))) {
+				char *name = fa_strf("flash_%s_hdim%s_%s%s_sm90", fa_json_get_string(row, "kind"),
+				                     fa_json_get_string(row, "dims"), fa_json_get_string(row, "name"),
+				                     fa_json_string(fa_json_at(v, 0)));
+				struct fa_json *pair = fa_json_new_array();
+
+				fa_json_push(pair,
+				             fa_json_new_number(fa_json_number(fa_json_at(fa_json_get(row, "seconds"), 0)) *
+				                                fa_json_number(fa_json_at(v, 1))));
+				fa_json_push(pair, fa_json_new_number(fa_json_get_number(row, "peak_mib", 0)));
+				fa_json_set(out, name, pair);
+				free(name);
+			}
+	fa_json_free(table);
+	free(path);
+}
+
 static void read_measured(struct fa_expect *e)
 {
 	char *mine = measured_path();
@@ -75,6 +100,7 @@ void fa_expect_load(struct fa_expect *e)
 		e->preflight_arch = decimal(table, "preflight_arch", 0);
 		e->weight = decimal(table, "preflight_weight", 1);
 	}
+	ship_fa3(e->shipped);
 	read_measured(e);
 	e->preflight = fa_json_number(fa_json_at(fa_json_get(e->measured, preflight_key), 0));
 	fa_json_free(table);

@@ -379,27 +379,94 @@ static void make_releases(struct fa_kb *kb, const struct fa_json *table)
 			make_release(kb, row);
 }
 
+/* "3.0.0.b1" of a setup.py is 3.0.0b1 in the name of its wheel (PEP 440). */
+static const char *normal_version(struct fa_kb *kb, const char *version)
+{
+	const char *pre = strpbrk(version, "abr");
+
+	if (pre && pre > version && pre[-1] == '.')
+		return own(kb, fa_strf("%.*s%s", (int)(pre - version) - 1, version, pre));
+	return version;
+}
+
+/* Folder hopper/ of upstream's repository: of the commits with one version the newest stands for it. What was called otherwise, or is in
+ * no repository, is not built. */
+static void make_hopper_release(struct fa_kb *kb, const struct fa_json *table, const struct fa_json *row)
+{
+	const char *version = STR(row, "version") ? normal_version(kb, STR(row, "version")) : NULL,
+	           *profile = STR(row, "profile");
+	const struct fa_kb_line *l = fa_kb_line(kb, "fa3");
+	struct fa_kb_release *r;
+
+	if (!version || !STR(row, "commit") || !STR(row, "package") || strcmp(STR(row, "package"), l ? l->package : "") != 0 ||
+	    fa_kb_release(kb, "fa3", version))
+		return;
+	r = ADD(kb->releases, kb->n_releases);
+	*r = (struct fa_kb_release){ .line = "fa3",
+		                     .version = version,
+		                     .tag = STR(row, "tag"),
+		                     .commit = STR(row, "commit"),
+		                     .python = STR(row, "python"),
+		                     .torch = STR(row, "torch"),
+		                     .nvcc = STR(row, "nvcc"),
+		                     .cutlass = STR(row, "cutlass"),
+		                     .sdist_bytes = -1 };
+	fa_json_each (p, fa_json_get(table, "profiles"))
+		if (profile && STR(p, "profile") && !strcmp(STR(p, "profile"), profile))
+			r->units = (int)fa_json_get_number(p, "units_without_sm80", 0);
+}
+
+static void make_hopper_releases(struct fa_kb *kb, const struct fa_json *table)
+{
+	fa_json_each (row, fa_json_get(table, "rows"))
+		make_hopper_release(kb, table, row);
+}
+
 /* ---- units, lines, sources */
+
+static void add_unit(struct fa_kb *kb, const char *line, const struct fa_json *row, const char *variant, double factor)
+{
+	struct fa_kb_unit *u = ADD(kb->units, kb->n_units);
+
+	u->line = line;
+	u->kind = STR(row, "kind");
+	u->dtype = STR(row, "dtype");
+	u->variant = variant;
+	u->head_dim = (int)fa_json_get_number(row, "head_dim", 0);
+	u->units = (int)fa_json_get_number(row, "units", 1);
+	u->peak_mib = (int)fa_json_get_number(row, "peak_mib", 0);
+	fa_json_each (s, fa_json_get(row, "seconds")) {
+		u->seconds += fa_json_number(s) * factor;
+		if (fa_json_number(s) * factor > u->longest)
+			u->longest = fa_json_number(s) * factor;
+	}
+}
+
+/* "64_512" is head dim 64 with a V of another. */
+static const char *variant_of(struct fa_kb *kb, const struct fa_json *row, const char *variant)
+{
+	const char *dims = STR(row, "dims");
+
+	return dims && strchr(dims, '_') ? own(kb, fa_strf("_diffv%s", variant ? variant : "")) : variant ? variant : "";
+}
+
+/* A kernel of FA3 comes in variants, each a unit of its own. */
+static void make_hopper_units(struct fa_kb *kb, const struct fa_json *table)
+{
+	kb->units_table_fa3 = table;
+	fa_json_each (row, fa_json_get(table, "rows"))
+		fa_json_each (v, fa_json_get(fa_json_get(table, "variants"), STR(row, "kind") ? STR(row, "kind") : ""))
+			add_unit(kb, "fa3", row, variant_of(kb, row, fa_json_string(fa_json_at(v, 0))),
+			         fa_json_number(fa_json_at(v, 1)));
+}
 
 static void make_units(struct fa_kb *kb, const struct fa_json *table)
 {
 	kb->units_table = table;
 	kb->disk_mib = fa_json_get(table, "disk_mib");
 	kb->narrow = fa_json_get(table, "narrow");
-	fa_json_each (row, fa_json_get(table, "rows")) {
-		struct fa_kb_unit *u = ADD(kb->units, kb->n_units);
-
-		u->kind = STR(row, "kind");
-		u->dtype = STR(row, "dtype");
-		u->head_dim = (int)fa_json_get_number(row, "head_dim", 0);
-		u->units = (int)fa_json_get_number(row, "units", 0);
-		u->peak_mib = (int)fa_json_get_number(row, "peak_mib", 0);
-		fa_json_each (s, fa_json_get(row, "seconds")) {
-			u->seconds += fa_json_number(s);
-			if (fa_json_number(s) > u->longest)
-				u->longest = fa_json_number(s);
-		}
-	}
+	fa_json_each (row, fa_json_get(table, "rows"))
+		add_unit(kb, "fa2", row, "", 1);
 }
 
 static void make_lines(struct fa_kb *kb, const struct fa_json *table)
@@ -413,7 +480,8 @@ static void make_lines(struct fa_kb *kb, const struct fa_json *table)
 		*l = (struct fa_kb_line){ STR(row, "line"),     STR(row, "name"),
 			                  STR(row, "package"),  STR(row, "dtypes"),
 			                  STR(row, "head_dim"), STR(row, "features"),
-			                  STR(row, "serves"),   (int)fa_json_get_number(row, "order", 9) };
+			                  STR(row, "serves"),   STR(row, "switches"),
+			                  STR(row, "folder"),   (int)fa_json_get_number(row, "order", 9) };
 	}
 }
 
@@ -693,7 +761,7 @@ static void hold_once(struct fa_kb *kb)
 	     OF_CUDA(gcc_min), OF_CUDA(gcc_max), OF_CUDA(clang_min), OF_CUDA(clang_max), OF_CUDA(msvc_min),
 	     OF_CUDA(msvc_below));
 	HOLD(kb->archs, kb->n_archs, OF_ARCH(arch), OF_ARCH(family), OF_ARCH(codes), OF_ARCH(compile));
-	HOLD(kb->lines, kb->n_lines, OF_LINE(line), OF_LINE(dtypes), OF_LINE(head_dim), OF_LINE(features));
+	HOLD(kb->lines, kb->n_lines, OF_LINE(line), OF_LINE(dtypes), OF_LINE(head_dim), OF_LINE(features), OF_LINE(switches));
 	HOLD(kb->profiles, kb->n_profiles, OF_PROFILE(cxx));
 	HOLD(kb->releases, kb->n_releases, OF_RELEASE(line), OF_RELEASE(version), OF_RELEASE(python), OF_RELEASE(torch),
 	     OF_RELEASE(nvcc), OF_RELEASE(rocm), OF_RELEASE(ck), OF_RELEASE(head_dims), OF_RELEASE(backward),
@@ -722,7 +790,9 @@ int fa_kb_make(struct fa_kb **out, struct fa_matrix *m, struct fa_err *err)
 		{ "gpus", make_gpus },
 		{ "lines", make_lines },
 		{ "flash-attn", make_releases },
+		{ "fa3", make_hopper_releases },
 		{ "units", make_units },
+		{ "units-fa3", make_hopper_units },
 		{ "sources", make_sources },
 		{ "wheels/official", make_official },
 		{ "wheels/community", make_community },

@@ -124,6 +124,7 @@ struct fa_kb_release {
 	const char *sdist_file, *sdist_sha256;
 	int64_t sdist_bytes;
 	const struct fa_kb_profile *profile;
+	int units; /* of all of it, where no profile says; 0: unknown */
 	bool triton, published;
 };
 
@@ -173,7 +174,8 @@ struct fa_kb_rack { /* shelves of one source and line */
 };
 
 struct fa_kb_unit {
-	const char *kind, *dtype;
+	const char *line, *kind, *dtype;
+	const char *variant; /* features that it is for, one word each with "_" before it, as in its name; "" */
 	int head_dim, units, peak_mib;
 	double seconds; /* of all of them */
 	double longest;
@@ -181,6 +183,8 @@ struct fa_kb_unit {
 
 struct fa_kb_line {
 	const char *line, *name, *package, *dtypes, *head_dim, *features, *serves;
+	const char *switches; /* features that a source build can leave out */
+	const char *folder;   /* of its setup.py in the repository; NULL: it is not built from source */
 	int order;
 };
 
@@ -222,6 +226,7 @@ struct fa_kb {
 	size_t n_warnings;
 	const struct fa_json *disk_mib, *narrow; /* of units.json */
 	const struct fa_json *units_table;       /* units.json */
+	const struct fa_json *units_table_fa3;   /* units-fa3.json */
 	struct fa_texts texts;                   /* every value that rules see, each once */
 	size_t own_texts;                        /* how many of them are the knowledge's; the others are of questions */
 	struct fa_rule_memo *memo;               /* what was compared before */

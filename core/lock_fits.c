@@ -2,6 +2,7 @@
 #include "lock.h"
 
 #include "buf.h"
+#include "source.h"
 #include "url.h"
 #include "version.h"
 
@@ -147,9 +148,11 @@ static void describe_choice(struct fa_lock *l, const struct fa_choice *c)
 }
 
 /* Does the source say only where a file was taken from? A mirror and a folder of this machine do: configuration, not part of a lock. */
-static bool is_mirror(const struct fa_choice *c)
+static bool is_mirror(const struct fa_choice *c, const struct fa_wish *wish)
 {
-	return c->wheel.mirror || (c->wheel.url && *c->wheel.url == '/');
+	const char *source = fa_wish_get(wish, FA_WISH_SOURCE);
+
+	return c->wheel.mirror || (c->wheel.url && *c->wheel.url == '/') || (source && fa_source_is_folder(source));
 }
 
 static void describe_wish(struct fa_lock *l, const struct fa_wish *wish, const struct fa_choice *c)
@@ -159,7 +162,7 @@ static void describe_wish(struct fa_lock *l, const struct fa_wish *wish, const s
 
 	fa_wish_copy(&kept_wish, wish);
 	for (int i = 0; i < FA_WISH_COUNT; i++)
-		if (of_the_place((enum fa_wish_id)i) || (i == FA_WISH_SOURCE && is_mirror(c))) {
+		if (of_the_place((enum fa_wish_id)i) || (i == FA_WISH_SOURCE && is_mirror(c, wish))) {
 			free(kept_wish.v[i]);
 			kept_wish.v[i] = NULL;
 		}

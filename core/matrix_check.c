@@ -227,7 +227,8 @@ static void check_ids(struct check *c, const struct fa_json *ids)
 }
 
 /* Variables that a recipe sets and that no setup.py of ours reads would do nothing. */
-static void check_settings(struct check *c, const struct fa_json *settings, const struct fa_json *releases)
+static void check_settings(struct check *c, const struct fa_json *settings, const struct fa_json *releases,
+                           const struct fa_json *fa3)
 {
 	static const char *const OTHERS = "CUDA_HOME NVCC_APPEND_FLAGS TORCH_CUDA_ARCH_LIST";
 
@@ -238,6 +239,9 @@ static void check_settings(struct check *c, const struct fa_json *settings, cons
 
 		check_rule(c, "../recipes/settings", row, "when");
 		fa_json_each (profile, fa_json_get(releases, "profiles"))
+			read = read ||
+			       (fa_json_get_string(profile, "env") && fa_words_has(fa_json_get_string(profile, "env"), name));
+		fa_json_each (profile, fa_json_get(fa3, "profiles"))
 			read = read ||
 			       (fa_json_get_string(profile, "env") && fa_words_has(fa_json_get_string(profile, "env"), name));
 		if (!read)
@@ -352,7 +356,7 @@ static void check_across(struct check *c, struct fa_matrix *m)
 	check_twice(c, "flash-attn", fa_json_get(releases, "rows"), "version", "line");
 	check_twice(c, "archs", fa_json_get(fa_matrix_table(m, "archs", NULL), "rows"), "arch", NULL);
 	check_profiles(c, releases);
-	check_settings(c, fa_matrix_recipe(m, "settings", NULL), releases);
+	check_settings(c, fa_matrix_recipe(m, "settings", NULL), releases, fa_matrix_table(m, "fa3", NULL));
 	check_steps(c, fa_matrix_recipe(m, "steps", NULL));
 	check_causes(c, fa_matrix_table(m, "causes", NULL));
 }

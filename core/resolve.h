@@ -131,6 +131,7 @@ struct fa_solve {
 	size_t n_folds;
 	size_t chains[FA_CHAINS]; /* of folds, by subject and rule */
 	struct fa_asked asked;    /* last */
+	const char *peak_line;    /* the line that peak is of */
 	int peak;                 /* MiB of the largest unit of a build; 0 not asked yet */
 	struct fa_found found;
 	const struct fa_kb_file *fallbacks[FALLBACKS_MAX]; /* files that pass as well */
@@ -157,7 +158,8 @@ const char *fa_solve_wished(const struct fa_solve *s, enum fa_wish_id id);
 const char *fa_solve_env(const struct fa_solve *s, const char *name); /* a variable of the facts, NULL unset */
 
 /* ---- resolve_build.c, resolve_forecast.c */
-/* How many of the release's head dims in this profile the recorded unit stands for; 0: the profile does not hold it. */
+/* How many of the release's head dims in this profile the recorded unit stands for; 0: the profile does not hold it, or it is of another
+ * line than the one in hand. */
 int fa_solve_build_dims(const struct fa_solve *s, const struct fa_plan_build *b, const struct fa_kb_unit *u);
 int fa_solve_unit_files(const struct fa_solve *s,
                         const struct fa_kb_unit *u); /* of one head dim: the causal half may be one of its own */
@@ -171,7 +173,7 @@ const struct fa_kb_rule *fa_solve_broken(struct fa_solve *s, enum fa_rule_on on,
 /* All cards (or some, when the pass is content with some) must pass; NULL: they do. */
 const struct fa_kb_rule *fa_solve_broken_cards(struct fa_solve *s, const enum fa_rule_on *on, size_t n, struct fa_verdict *why);
 /* kind, subject and rule are known by their addresses: literals, names of below, or texts that are kept. */
-extern const char FA_SUBJECT_TORCH[], FA_SUBJECT_SOURCE[], FA_SUBJECT_CK[], FA_SUBJECT_TRITON[];
+extern const char FA_SUBJECT_TORCH[], FA_SUBJECT_SOURCE[], FA_SUBJECT_SOURCE_FA3[], FA_SUBJECT_CK[], FA_SUBJECT_TRITON[];
 void fa_solve_refuse(struct fa_solve *s, const char *kind, const char *subject, const char *name, const char *rule,
                      const struct fa_verdict *why);
 struct fa_verdict fa_solve_why(const char *needed, const char *found);
@@ -190,10 +192,11 @@ char *fa_solve_torch_name(const struct fa_torch_option *t);
 
 /* ---- resolve_search.c, resolve_source.c: candidates */
 void fa_solve_search(struct fa_solve *s);
-bool fa_solve_source(struct fa_solve *s, const struct fa_torch_option *t);
+bool fa_solve_source(struct fa_solve *s, const struct fa_torch_option *t, const char *line);
 bool fa_solve_needs_cards(const struct fa_solve *s);
 bool fa_solve_no_python(const struct fa_solve *s);
-bool fa_solve_clones(const struct fa_solve *s); /* does --source name a repository? */
+bool fa_solve_clones(const struct fa_solve *s); /* does --source name a repository, or a folder that holds a source? */
+bool fa_solve_source_is_folder(const struct fa_solve *s);
 bool fa_solve_amd(struct fa_solve *s, const struct fa_torch_option *t, enum fa_class class);
 bool fa_solve_asked_version(struct fa_solve *s, const char *version);
 int fa_solve_exactness(const struct fa_solve *s, const char *version); /* 1: the very version asked for */

@@ -21,13 +21,19 @@ static void split_wish(const struct fa_solve *s, enum fa_wish_id id, struct fa_s
 		fa_strv_split(out, fa_solve_wished(s, id), ", ");
 }
 
+/* The line in hand is the one that rules see. */
+static bool of_line(const struct fa_solve *s, const struct fa_kb_unit *u)
+{
+	return says(u->line, s->v[FA_NAME_LINE]);
+}
+
 /* Head dim of the recorded unit that stands for this one: 160, which only older releases have, is timed as 192. */
 static int recorded_dim(const struct fa_solve *s, int wanted)
 {
 	int best = 0;
 
 	for (size_t u = 0; u < s->kb->n_units; u++) {
-		int dim = s->kb->units[u].head_dim;
+		int dim = of_line(s, &s->kb->units[u]) ? s->kb->units[u].head_dim : 0;
 
 		if (dim >= wanted && (!best || dim < best))
 			best = dim;
@@ -145,7 +151,9 @@ static bool holds_features(const struct fa_strv *words, const struct fa_strv *wa
 	for (size_t i = 0; i < words->n; i++) {
 		const char *word = words->v[i];
 
-		if (!wanted->n && (says(word, "lean") || !strncmp(word, "no", 2)))
+		if (!wanted->n && (says(word, "lean") || says(word, "bare") || !strncmp(word, "no", 2)))
+			return false;
+		if (says(word, "bare") && !(wanted->n == 1 && says(wanted->v[0], "none")))
 			return false;
 		if (!strncmp(word, "no", 2) && fa_strv_has(wanted, word + 2))
 			return false;
@@ -209,16 +217,32 @@ static void profile_dims(const struct fa_solve *s, const struct fa_plan_build *b
 		fa_strv_split(out, s->v[FA_NAME_RELEASE_DIMS], " ");
 }
 
+static bool keeps_variant(const struct fa_plan_build *b, const struct fa_kb_unit *u)
+{
+	struct fa_strv words = FA_STRV_INIT;
+	bool keeps = true;
+
+	fa_strv_split(&words, u->variant, "_");
+	for (size_t i = 0; i < words.n && keeps; i++)
+		keeps = fa_strv_has(&b->features, words.v[i]);
+	fa_strv_release(&words);
+	return keeps;
+}
+
 int fa_solve_build_dims(const struct fa_solve *s, const struct fa_plan_build *b, const struct fa_kb_unit *u)
 {
 	struct fa_strv dims = FA_STRV_INIT;
 	int n = 0;
 
-	if (b->dtypes.n && !fa_strv_has(&b->dtypes, u->dtype))
+	if (!says(u->line, s->v[FA_NAME_LINE]))
+		return false;
+	if (!of_line(s, u) || (b->dtypes.n && !fa_strv_has(&b->dtypes, u->dtype)))
 		return 0;
 	if (!b->backward && says(u->kind, "bwd"))
 		return 0;
 	if (b->features.n && strstr(u->kind, "split") && !fa_strv_has(&b->features, "split"))
+		return 0;
+	if (b->features.n && !keeps_variant(b, u))
 		return 0;
 	profile_dims(s, b, &dims);
 	for (size_t i = 0; i < dims.n; i++)
@@ -271,7 +295,9 @@ static int units_of(const struct fa_solve *s, const struct fa_plan_build *b, con
 {
 	const struct fa_kb_release *r = s->found.release;
 
-	return says(b->profile, "full") && r && r->profile ? r->profile->units : l->units;
+	if (!says(b->profile, "full") || !r)
+		return l->units;
+	return r->profile ? r->profile->units : r->units ? r->units : l->units;
 }
 
 int fa_solve_peak(struct fa_solve *s)

@@ -192,11 +192,16 @@ static double wheel_mb(const struct fa_plan_build *b, const struct fa_json *tabl
 	       (b->archs.n ? (double)b->archs.n : 1);
 }
 
+static bool says_fa3(const struct fa_solve *s)
+{
+	return s->v[FA_NAME_LINE] && !strcmp(s->v[FA_NAME_LINE], "fa3");
+}
+
 void fa_solve_forecast(const struct fa_solve *s, struct fa_plan_build *b)
 {
 	static struct forecast f;
 	const char *memory = s->v[FA_NAME_MEMORY], *cores = s->v[FA_NAME_FACT_CORES];
-	const struct fa_json *table = s->kb->units_table;
+	const struct fa_json *table = says_fa3(s) ? s->kb->units_table_fa3 : s->kb->units_table;
 	const struct fa_kb_release *r = s->found.release;
 	double lean = table ? lean_share(b, table, r ? r->stays : NULL) : 0;
 

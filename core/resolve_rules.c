@@ -100,8 +100,8 @@ size_t fa_solve_count_served(struct fa_solve *s, const enum fa_rule_on *on, size
 
 /* ---- the account */
 
-const char FA_SUBJECT_TORCH[] = "torch", FA_SUBJECT_SOURCE[] = "source fa2", FA_SUBJECT_CK[] = "ck fa2",
-           FA_SUBJECT_TRITON[] = "triton fa2";
+const char FA_SUBJECT_TORCH[] = "torch", FA_SUBJECT_SOURCE[] = "source fa2", FA_SUBJECT_SOURCE_FA3[] = "source fa3",
+           FA_SUBJECT_CK[] = "ck fa2", FA_SUBJECT_TRITON[] = "triton fa2";
 
 /* kind and rule are told apart by their addresses, subjects too: each is held once. */
 static size_t *chain_of(struct fa_solve *s, const char *subject, const char *rule)

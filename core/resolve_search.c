@@ -2,6 +2,7 @@
 #include "buf.h"
 #include "json.h"
 #include "resolve.h"
+#include "source.h"
 #include "version.h"
 
 #include <stdlib.h>
@@ -335,6 +336,14 @@ bool fa_solve_clones(const struct fa_solve *s)
 	return wish != NULL;
 }
 
+/* By its form, so that a plan for another machine needs nothing of this one (source.h tells folders of wheels apart). */
+bool fa_solve_source_is_folder(const struct fa_solve *s)
+{
+	const char *wish = fa_solve_wished(s, FA_WISH_SOURCE);
+
+	return fa_solve_clones(s) && fa_source_is_folder(wish);
+}
+
 static bool sources_allow_building(const struct fa_solve *s)
 {
 	const char *wish = fa_solve_wished(s, FA_WISH_SOURCE);
@@ -379,6 +388,7 @@ static bool amd_may(struct fa_solve *s, const char *route)
 
 static void plan_line(struct fa_solve *s, struct attempts *a, const char *line, bool unasked)
 {
+	const struct fa_kb_line *l = fa_kb_line(s->kb, line);
 	bool fa2 = says(line, "fa2"), build = sources_allow_building(s);
 
 	if (serves_none(s, line))
@@ -389,7 +399,7 @@ static void plan_line(struct fa_solve *s, struct attempts *a, const char *line, 
 	for (int ck = 1; fa2 && build && ck >= 0; ck--)
 		if (amd_may(s, ck ? "ck" : "triton"))
 			add(a, ck ? FA_CLASS_CK : FA_CLASS_TRITON, line, NULL, unasked);
-	if (fa2 && build && route_allows(s, "source"))
+	if ((fa2 || (l && l->folder && !unasked)) && build && route_allows(s, "source"))
 		add(a, FA_CLASS_SOURCE, line, NULL, unasked);
 }
 
@@ -413,7 +423,7 @@ static bool try_class(struct fa_solve *s, const struct attempt *a, const struct 
 	case FA_CLASS_WHEEL: return try_wheels(s, t, a->line, a->source);
 	case FA_CLASS_CK:
 	case FA_CLASS_TRITON: return fa_solve_amd(s, t, a->class);
-	case FA_CLASS_SOURCE: return fa_solve_source(s, t);
+	case FA_CLASS_SOURCE: return fa_solve_source(s, t, a->line);
 	case FA_CLASS_SDPA: return try_sdpa(s, t);
 	}
 	return false;

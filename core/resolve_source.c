@@ -173,6 +173,8 @@ static void set_origin(struct fa_solve *s, const struct fa_kb_release *r)
 {
 	const char *wish = fa_solve_wished(s, FA_WISH_SOURCE);
 
+	s->v[FA_NAME_SDIST_CACHED] = yes(fa_solve_source_is_folder(s) || (r->published && sdist_cached(s, r->version)));
+
 	if (fa_solve_clones(s)) {
 		s->v[FA_NAME_SOURCE] = fa_solve_keep_text(s, fa_policy_word(wish));
 		s->v[FA_NAME_TRUST] = "named";
@@ -180,6 +182,11 @@ static void set_origin(struct fa_solve *s, const struct fa_kb_release *r)
 		s->v[FA_NAME_SOURCE] = r->published ? "pypi" : "official";
 		s->v[FA_NAME_TRUST] = r->published ? "index" : "upstream";
 	}
+}
+
+static const char *subject_of(const char *line)
+{
+	return says(line, "fa3") ? FA_SUBJECT_SOURCE_FA3 : FA_SUBJECT_SOURCE;
 }
 
 static bool build_release(struct fa_solve *s, const struct fa_torch_option *t, const struct fa_kb_release *r)
@@ -190,26 +197,25 @@ static bool build_release(struct fa_solve *s, const struct fa_torch_option *t, c
 
 	fa_solve_set_toolkit(s, NULL);
 	set_origin(s, r);
-	s->v[FA_NAME_SDIST_CACHED] = yes(sdist_cached(s, r->version));
-	broken = fa_solve_release_fits(s, "fa2", r->version, r, &why);
+	broken = fa_solve_release_fits(s, r->line, r->version, r, &why);
 	if (!broken)
 		broken = fa_solve_broken(s, FA_ON_SOURCE, &why);
 	if (broken) {
-		refuse(s, "source", FA_SUBJECT_SOURCE, r->version, broken, &why);
+		refuse(s, "source", subject_of(r->line), r->version, broken, &why);
 		return false;
 	}
 	if (!find_toolkit(s, t, r, &toolkit)) {
 		why = fa_solve_why(t->cuda ? t->cuda : "CUDA", "none fits");
-		fa_solve_refuse(s, "source", FA_SUBJECT_SOURCE, r->version, "toolkit", &why);
+		fa_solve_refuse(s, "source", subject_of(r->line), r->version, "toolkit", &why);
 		return false;
 	}
 	broken = fa_solve_broken(s, FA_ON_SOURCE, &why); /* once more: some rules speak of the toolkit */
 	if (broken) {
-		refuse(s, "source", FA_SUBJECT_SOURCE, r->version, broken, &why);
+		refuse(s, "source", subject_of(r->line), r->version, broken, &why);
 		return false;
 	}
 	s->found = (struct fa_found){
-		.any = true, .class = FA_CLASS_SOURCE, .line = "fa2", .torch = t, .release = r, .toolkit = toolkit
+		.any = true, .class = FA_CLASS_SOURCE, .line = r->line, .torch = t, .release = r, .toolkit = toolkit
 	};
 	s->found.version = r->version;
 	return true;
@@ -217,8 +223,9 @@ static bool build_release(struct fa_solve *s, const struct fa_torch_option *t, c
 
 enum { NEWEST_TRIED = 4 }; /* beside a torch that can be chosen, an old release is no answer */
 
-/* The release asked for exactly comes before its posts, else the newest; faulty ones that gave way are not offered unasked. */
-static bool each_release(struct fa_solve *s, const struct fa_torch_option *t,
+/* The release asked for exactly comes before its posts, else the newest; faulty ones that gave way are not offered unasked (FA3 is not
+ * published at all). */
+static bool each_release(struct fa_solve *s, const struct fa_torch_option *t, const char *line,
                          bool (*try)(struct fa_solve *, const struct fa_torch_option *, const struct fa_kb_release *))
 {
 	bool asked = fa_solve_wished(s, FA_WISH_FLASH_ATTN) != NULL;
@@ -228,10 +235,10 @@ static bool each_release(struct fa_solve *s, const struct fa_torch_option *t,
 		for (size_t i = 0; i < s->kb->n_releases; i++) {
 			const struct fa_kb_release *r = &s->kb->releases[i];
 
-			if (strcmp(r->line, "fa2") != 0 || fa_solve_exactness(s, r->version) != exact ||
+			if (strcmp(r->line, line) != 0 || fa_solve_exactness(s, r->version) != exact ||
 			    !fa_solve_asked_version(s, r->version))
 				continue;
-			if (!r->published && !asked)
+			if (says(line, "fa2") && !r->published && !asked)
 				continue;
 			if (try(s, t, r))
 				return true;
@@ -241,19 +248,21 @@ static bool each_release(struct fa_solve *s, const struct fa_torch_option *t,
 	return false;
 }
 
-bool fa_solve_source(struct fa_solve *s, const struct fa_torch_option *t)
+bool fa_solve_source(struct fa_solve *s, const struct fa_torch_option *t, const char *line)
 {
 	if (!says(t->vendor, "nvidia")) {
 		struct fa_verdict why = fa_solve_why("nvidia", t->vendor);
 
-		fa_solve_refuse(s, "source", FA_SUBJECT_SOURCE, NULL, "torch_vendor", &why);
+		fa_solve_refuse(s, "source", subject_of(line), NULL, "torch_vendor", &why);
 		return false;
 	}
-	s->peak = s->peak ? s->peak : fa_solve_peak(s);
+	s->v[FA_NAME_LINE] = line;
+	s->peak = s->peak && s->peak_line == line ? s->peak : fa_solve_peak(s);
+	s->peak_line = line;
 	s->v[FA_NAME_MEMORY_NEEDED] = fa_solve_keep_text(s, fa_strf("%d", s->peak));
 	fa_solve_set_file(s, NULL);
 	s->v[FA_NAME_ROUTE] = "source";
-	return each_release(s, t, build_release);
+	return each_release(s, t, line, build_release);
 }
 
 /* ---- AMD */
@@ -284,7 +293,6 @@ static bool amd_release(struct fa_solve *s, const struct fa_torch_option *t, con
 	struct fa_verdict why;
 
 	set_origin(s, r);
-	s->v[FA_NAME_SDIST_CACHED] = yes(sdist_cached(s, r->version));
 	broken = fa_solve_release_fits(s, "fa2", r->version, r, &why);
 	if (!broken)
 		broken = amd_breaks(s, ck, &why);
@@ -314,5 +322,5 @@ bool fa_solve_amd(struct fa_solve *s, const struct fa_torch_option *t, enum fa_c
 	fa_solve_set_file(s, NULL);
 	set_rocm_toolkit(s);
 	s->v[FA_NAME_ROUTE] = class == FA_CLASS_CK ? "ck" : "triton";
-	return each_release(s, t, class == FA_CLASS_CK ? ck_release : triton_release);
+	return each_release(s, t, "fa2", class == FA_CLASS_CK ? ck_release : triton_release);
 }

@@ -129,6 +129,7 @@ static void set_wish(struct fa_solve *s)
 	V(WANT_DTYPES) = fa_solve_keep(s, fa_solve_wished(s, FA_WISH_DTYPE));
 	V(WANT_LINE) = fa_solve_keep(s, fa_solve_wished(s, FA_WISH_LINE));
 	V(WANT_NEEDS) = fa_solve_keep(s, fa_solve_wished(s, FA_WISH_NEEDS));
+	V(WANT_FEATURES) = fa_solve_keep(s, fa_solve_wished(s, FA_WISH_FEATURES));
 	V(WANT_RELAX) = fa_solve_wished(s, FA_WISH_RELAX) ? fa_solve_keep(s, fa_solve_wished(s, FA_WISH_RELAX)) : "";
 	V(WANT_OFFLINE) = yes(fa_solve_wished(s, FA_WISH_OFFLINE) != NULL);
 }
@@ -164,9 +165,9 @@ static bool stays(int name)
 	static const enum fa_name STAY[] = { FA_NAME_VENDOR,       FA_NAME_PYTHON_MINOR,     FA_NAME_PYTHON_TAG,
 		                             FA_NAME_COMPILER,     FA_NAME_COMPILER_VERSION, FA_NAME_COMPILER_MAJOR,
 		                             FA_NAME_WANT_DTYPES,  FA_NAME_WANT_HEAD_DIM,    FA_NAME_WANT_LINE,
-		                             FA_NAME_WANT_NEEDS,   FA_NAME_WANT_RELAX,       FA_NAME_WANT_OFFLINE,
-		                             FA_NAME_PLATFORM,     FA_NAME_PLANNED,          FA_NAME_MEMORY,
-		                             FA_NAME_TORCH_CACHED, FA_NAME_FREE_THREADED };
+		                             FA_NAME_WANT_NEEDS,   FA_NAME_WANT_FEATURES,    FA_NAME_WANT_RELAX,
+		                             FA_NAME_WANT_OFFLINE, FA_NAME_PLATFORM,         FA_NAME_PLANNED,
+		                             FA_NAME_MEMORY,       FA_NAME_TORCH_CACHED,     FA_NAME_FREE_THREADED };
 
 	for (size_t i = 0; i < sizeof(STAY) / sizeof(STAY[0]); i++)
 		if ((int)STAY[i] == name)
@@ -289,6 +290,7 @@ void fa_solve_set_release(struct fa_solve *s, const char *line, const char *vers
 	V(LINE) = line;
 	V(VERSION) = version;
 	V(LINE_DTYPES) = l ? l->dtypes : NULL;
+	V(LINE_SWITCHES) = l ? l->switches : NULL;
 	V(LINE_HEAD_DIM) = l ? l->head_dim : NULL;
 	V(LINE_FEATURES) = r && r->features ? r->features : l ? l->features : NULL;
 	V(RELEASE_PYTHON) = r ? r->python : NULL;

@@ -37,9 +37,19 @@ static bool has_wheels(const char *folder)
 	return has;
 }
 
+static bool is_repository(const char *source)
+{
+	return !strncmp(source, "git+", 4) || strchr(source, '#') || ends_with(source, ".git") || ends_with(source, ".git/");
+}
+
+bool fa_source_is_folder(const char *source)
+{
+	return !is_repository(source) && !strstr(source, "://") && (strchr(source, '/') || !strcmp(source, "."));
+}
+
 enum fa_source_kind fa_source_kind(const char *source)
 {
-	if (!strncmp(source, "git+", 4) || strchr(source, '#') || ends_with(source, ".git") || ends_with(source, ".git/"))
+	if (is_repository(source))
 		return FA_SOURCE_REPOSITORY;
 	if (strstr(source, "://"))
 		return FA_SOURCE_INDEX;

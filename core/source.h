@@ -5,6 +5,8 @@
 
 #include "err.h"
 
+#include <stdbool.h>
+
 struct fa_matrix;
 struct fa_wish;
 
@@ -12,6 +14,9 @@ enum fa_source_kind { FA_SOURCE_NAME, FA_SOURCE_REPOSITORY, FA_SOURCE_FOLDER, FA
 
 /* By its form alone: a folder with wheels is one, `git+…`, `….git` and `…#COMMIT` are repositories, other addresses are indexes. */
 enum fa_source_kind fa_source_kind(const char *source);
+
+/* Does it name a place on this machine that is no repository (`./flash-attention`, `/src/fa`)? By its form alone. */
+bool fa_source_is_folder(const char *source);
 
 /* Makes the wheels of the wish's source known to the resolver: a folder is read here, an index by the worker (not with --offline). An
  * address whose page holds no wheel is left to be cloned. What is known already is not asked again. FA_NETWORK: the index does not

@@ -22,7 +22,7 @@
 struct builder { /* options and the texts that they point to */
 	struct fa_build_opts opts;
 	struct fa_plan_build build; /* the plan's, its lists borrowed */
-	char *wheel_dir, *log_dir;
+	char *source, *wheel_dir, *log_dir;
 };
 
 static bool wish_has(const struct fa_run *run, enum fa_wish_id id, const char *word)
@@ -36,18 +36,21 @@ static bool wish_has(const struct fa_run *run, enum fa_wish_id id, const char *w
 	return has;
 }
 
-static void builder_init(struct builder *b, const struct fa_run *run)
+/* `folder` of the step's arguments: where setup.py is within the source. */
+static void builder_init(struct builder *b, const struct fa_run *run, const struct fa_json *args)
 {
+	const char *folder = fa_json_get_string(args, "folder");
 	char *built = fa_run_cache("built");
 	const char *log = run->opts->log_path;
 
+	b->source = folder ? fa_path_join(run->source, folder) : fa_strdup(run->source);
 	b->wheel_dir = fa_strf("%s/%.12s", built, run->key ? run->key : "wheel");
 	b->log_dir = log ? fa_strf("%s.units", log) : fa_path_join(b->wheel_dir, "logs");
 	b->build = run->choice->build;
 	if (!fa_wish_get(&run->opts->plan->wish,
 	                 FA_WISH_JOBS)) /* the plan's number is a forecast by memory; the gate looks again */
 		b->build.jobs = 0;
-	b->opts = (struct fa_build_opts){ .source = run->source,
+	b->opts = (struct fa_build_opts){ .source = b->source,
 		                          .python = run->env->python,
 		                          .cuda_home = fa_run_cuda_home(run),
 		                          .tools = run->tools,
@@ -67,6 +70,7 @@ static int builder_folders(const struct builder *b, struct fa_err *err)
 
 static void builder_release(struct builder *b)
 {
+	free(b->source);
 	free(b->wheel_dir);
 	free(b->log_dir);
 }
@@ -81,10 +85,9 @@ int fa_step_preflight(struct fa_run *run, const struct fa_json *args, struct fa_
 	struct builder b;
 	int rc = -1;
 
-	(void)args;
 	if (need_source(run, err) < 0)
 		return -1;
-	builder_init(&b, run);
+	builder_init(&b, run, args);
 	if (builder_folders(&b, err) == 0)
 		rc = fa_build_preflight(&b.opts, run->sink, run->step, err);
 	if (rc == 0)
@@ -150,10 +153,9 @@ int fa_step_build(struct fa_run *run, const struct fa_json *args, struct fa_err 
 	double begun = now();
 	int rc = -1;
 
-	(void)args;
 	if (need_source(run, err) < 0)
 		return -1;
-	builder_init(&b, run);
+	builder_init(&b, run, args);
 	if (builder_folders(&b, err) < 0 || fa_build_wheel(&wheel, &record, &b.opts, run->sink, run->step, err) < 0)
 		goto done;
 	run->build_seconds = now() - begun;

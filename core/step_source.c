@@ -5,9 +5,12 @@
 #include "buf.h"
 #include "clone.h"
 #include "file.h"
+#include "folder.h"
 #include "json.h"
+#include "source.h"
 #include "url.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,7 +170,72 @@ static int clone_commit(struct origin *o, struct fa_run *run, const struct fa_js
 	return 0;
 }
 
-int fa_step_clone(struct fa_run *run, const struct fa_json *args, struct fa_err *err)
+/* ---- a folder */
+
+static bool holds_nothing(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *e;
+	bool nothing = true;
+
+	while (d && nothing && (e = readdir(d)))
+		nothing = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+	if (d)
+		closedir(d);
+	return nothing;
+}
+
+/* A submodule that was not fetched is an empty folder. */
+static int check_submodules(const char *folder, const struct fa_json *args, struct fa_err *err)
+{
+	size_t n;
+	struct fa_clone_submodule *subs = submodules(args, &n);
+	int rc = 0;
+
+	for (size_t i = 0; i < n && rc == 0; i++) {
+		char *path = fa_path_join(folder, subs[i].path);
+
+		if (holds_nothing(path)) {
+			rc = fa_err_set(err, FA_USAGE, "%s: nothing is there", path);
+			fa_err_next(err, "git -C %s submodule update --init %s", folder, subs[i].path);
+		}
+		free(path);
+	}
+	free(subs);
+	return rc;
+}
+
+/* The folder is copied: its own files are not edited, and what was compiled stays with the copy. */
+static int take_folder(struct fa_run *run, const struct fa_json *args, const char *folder, struct fa_err *err)
+{
+	const char *locked = run->opts->lock ? fa_lock_get(run->opts->lock, "source.tree") : NULL;
+	char hex[FA_SHA256_HEX], *sources = fa_run_cache("sources");
+	int rc = check_submodules(folder, args, err);
+
+	if (rc == 0)
+		rc = fa_folder_digest(hex, folder, err);
+	if (rc == 0 && locked && strcmp(locked, hex) != 0)
+		rc = fa_err_set(err, FA_INTEGRITY, "%s is another source (%.12s) than that of the lock (%.12s)", folder, hex,
+		                locked);
+	if (rc == 0) {
+		free(run->source);
+		run->source = source_folder(run, fa_path_base(folder), hex);
+		if (fa_file_is_dir(run->source))
+			fa_run_skip(run, "%s is here already", fa_path_base(run->source));
+		else
+			rc = fa_file_mkdirs(sources, err) < 0 ? -1
+			                                      : fa_folder_copy(run->source, folder, run->opts->cancel, err);
+	}
+	if (rc == 0) {
+		if (run->outcome != FA_OUTCOME_SKIPPED)
+			fa_run_say(run, "%s, sha256 %.12s…", folder, hex);
+		fa_lock_set(run->lock, "source.tree", "%s", hex);
+	}
+	free(sources);
+	return rc;
+}
+
+static int clone_repository(struct fa_run *run, const struct fa_json *args, struct fa_err *err)
 {
 	struct origin o = { 0 };
 	char *plain;
@@ -186,6 +254,26 @@ int fa_step_clone(struct fa_run *run, const struct fa_json *args, struct fa_err 
 	free(o.url);
 	free(o.name);
 	return rc;
+}
+
+int fa_step_clone(struct fa_run *run, const struct fa_json *args, struct fa_err *err)
+{
+	const char *url = fa_json_get_string(args, "url");
+	char *folder;
+	int rc;
+
+	if (url && fa_source_is_folder(url)) {
+		folder = fa_path_absolute(url);
+		rc = take_folder(run, args, folder, err);
+		free(folder);
+		return rc;
+	}
+	if (run->opts->lock && fa_lock_get(run->opts->lock, "source.tree")) {
+		fa_err_set(err, FA_INTEGRITY, "the lock was made with a folder of sources (%.12s), not with a repository",
+		           fa_lock_get(run->opts->lock, "source.tree"));
+		return fa_err_next(err, "name the folder: --source DIR");
+	}
+	return clone_repository(run, args, err);
 }
 
 /* ---- unpack */
@@ -293,8 +381,8 @@ static int edit_text(char **text, const struct fa_json *edit, const char *file, 
 	return 0;
 }
 
-/* All edits of one file, in order. */
-static int edit_file(const struct fa_run *run, const struct fa_json *edits, const char *file, struct fa_err *err)
+/* All edits of one file that this step and those before it make, in order. */
+static int edit_file(const struct fa_run *run, const char *file, struct fa_err *err)
 {
 	char *path = fa_path_join(run->source, file), *text = NULL;
 	struct fa_buf old = FA_BUF_INIT, now = FA_BUF_INIT;
@@ -302,10 +390,15 @@ static int edit_file(const struct fa_run *run, const struct fa_json *edits, cons
 
 	if (rc == 0)
 		text = fa_buf_detach(&old);
-	if (rc == 0)
-		fa_json_each (e, edits)
-			if (rc == 0 && !strcmp(fa_json_get_string(e, "file"), file))
+	for (int i = 0; rc == 0 && i <= run->step && (size_t)i < run->plan->n_steps; i++) {
+		const struct fa_step *s = &run->plan->steps[i];
+
+		if (s->kind != FA_STEP_EDIT)
+			continue;
+		fa_json_each (e, fa_json_get(s->args, "edits"))
+			if (rc == 0 && fa_json_get_string(e, "file") && !strcmp(fa_json_get_string(e, "file"), file))
 				rc = edit_text(&text, e, file, err);
+	}
 	if (rc == 0 && fa_file_read(&now, path, EDIT_MAX, NULL) == 0 && strcmp(fa_buf_str(&now), text) != 0)
 		rc = fa_file_write(path, text, strlen(text), err); /* untouched when right: its time decides what is rebuilt */
 	fa_buf_release(&now);
@@ -337,7 +430,7 @@ int fa_step_edit(struct fa_run *run, const struct fa_json *args, struct fa_err *
 			fa_strv_push(&files, file);
 	}
 	for (size_t i = 0; i < files.n && rc == 0; i++)
-		rc = edit_file(run, edits, files.v[i], err);
+		rc = edit_file(run, files.v[i], err);
 	if (rc == 0)
 		fa_run_say(run, "%zu edits in %zu files", fa_json_len(edits), files.n);
 	fa_strv_release(&files);

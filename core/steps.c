@@ -219,10 +219,13 @@ static void set_submodule(struct fa_solve *s, const char *name, bool of_the_user
 
 static void set_source(struct fa_solve *s, const struct fa_choice *c)
 {
-	const struct fa_kb_release *r = fa_kb_release(s->kb, "fa2", c->flash_attn);
+	const struct fa_kb_release *r = fa_kb_release(s->kb, c->line, c->flash_attn);
+	const struct fa_kb_line *l = fa_kb_line(s->kb, c->line);
 	bool clones = fa_solve_clones(s);
 
-	V(FETCH_ROUTE) = r && (clones || !r->published) ? "clone" : "sdist";
+	V(FETCH_ROUTE) = fa_solve_source_is_folder(s) ? "folder" : r && (clones || !r->published) ? "clone" : "sdist";
+	if (l && l->folder && *l->folder)
+		extra(s, "source_folder", l->folder);
 	if (!r)
 		return;
 	extra(s, "tag", r->tag);

@@ -19,6 +19,7 @@ import sysconfig
 import types
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import profile_hopper as hopper  # noqa: E402
 import profile_units as units  # noqa: E402
 
 
@@ -135,51 +136,43 @@ def borrow_packages():
 # ---- setup.py, with a CUDAExtension of ours
 
 
-def rewrite_nvcc(flags, job):
-    """Upstream's flags without its own choice of architectures and threads, with ours."""
-    out, skip = [], False
-    for flag in flags:
-        if skip:
-            skip = False
-        elif flag in ("-gencode", "--threads", "-t"):
-            skip = True
-        elif not flag.startswith(("-gencode=", "--threads=")):
-            out.append(flag)
-    for arch in job["archs"]:
-        out += ["-gencode", "arch=compute_%s,code=sm_%s" % (arch, arch)]
-    return out + ["--threads", "1"]
-
-
 def narrow(real, job, note):
     """The CUDAExtension that setup.py gets."""
 
     def extension(*args, **kw):
         name = kw.pop("name", None) or args[0]
         sources = kw.pop("sources", None) or args[1]
+        include_dirs = [str(d) for d in kw.get("include_dirs") or []]
+        if hopper.knows(job["source"]):
+            return narrowed(real, job, note, hopper.Work(job, sources, include_dirs), name, args, kw)
         if not any(units.UNIT.search(s) for s in sources):  # another line or back end: as upstream has it
             if not units.Profile(job).full:
                 raise units.Refused("setup.py hands over no kernel that a profile knows by its name; this is not the source of a release",
                                     "build all of it: --profile full")
             tell(units=[units.unit_name(s) for s in sources])
             return real(name, sources, *args[2:], **kw)
-        work = units.Work(job, sources, [str(d) for d in kw.get("include_dirs") or []])
-        compile_args = dict(kw.get("extra_compile_args") or {})
-        compile_args["cxx"] = list(compile_args.get("cxx") or []) + ["-g0"] + work.defines
-        compile_args["nvcc"] = rewrite_nvcc(list(compile_args.get("nvcc") or []), job) + work.defines + work.nvcc
-        kw["extra_compile_args"] = compile_args
-        kw["include_dirs"] = work.include_dirs + list(kw.get("include_dirs") or [])
-        kw["extra_link_args"] = list(kw.get("extra_link_args") or []) + ["-Wl,-s"] + (job.get("link_args") or [])
-        note.update(work.record, sources=work.sources)
-        tell(units=[units.unit_name(s) for s in work.sources], profile=".".join(work.profile.label()), expect=work.expect,
-             left_out=len(work.left_out), switches=work.defines)
-        made = real(name, work.sources, *args[2:], **kw)
-        if job.get("math_headers"):  # last: what the toolkit has is the toolkit's
-            made.include_dirs = list(made.include_dirs) + job["math_headers"]
-        if job.get("link_args"):  # the static runtime instead of torch's choice, not beside it
-            made.libraries = [lib for lib in made.libraries if lib != "cudart"]
-        return made
+        return narrowed(real, job, note, units.Work(job, sources, include_dirs), name, args, kw)
 
     return extension
+
+
+def narrowed(real, job, note, work, name, args, kw):
+    """The extension with the sources and flags of `work` instead of upstream's."""
+    compile_args = dict(kw.get("extra_compile_args") or {})
+    compile_args["cxx"] = list(compile_args.get("cxx") or []) + ["-g0"] + work.defines
+    compile_args["nvcc"] = work.nvcc_flags(list(compile_args.get("nvcc") or [])) + work.defines + work.nvcc
+    kw["extra_compile_args"] = compile_args
+    kw["include_dirs"] = work.include_dirs + list(kw.get("include_dirs") or [])
+    kw["extra_link_args"] = list(kw.get("extra_link_args") or []) + ["-Wl,-s"] + (job.get("link_args") or [])
+    note.update(work.record, sources=work.sources)
+    tell(units=[units.unit_name(s) for s in work.sources], profile=".".join(work.profile.label()), expect=work.expect,
+         left_out=len(work.left_out), switches=work.defines)
+    made = real(name, work.sources, *args[2:], **kw)
+    if job.get("math_headers"):  # last: what the toolkit has is the toolkit's
+        made.include_dirs = list(made.include_dirs) + job["math_headers"]
+    if job.get("link_args"):  # the static runtime instead of torch's choice, not beside it
+        made.libraries = [lib for lib in made.libraries if lib != "cudart"]
+    return made
 
 
 def keep_record(note):
@@ -245,7 +238,8 @@ def math_headers(job):
 def label(job, torch_version, cuda):
     """The local part of the wheel's version: builds that differ in what they hold, or fit, never share a name."""
     head = re.match(r"(\d+)\.(\d+)", torch_version)
-    words = ["fa"] + units.Profile(job).label() + ["sm" + a for a in job["archs"]] + [cuda, "torch%s%s" % (head[1], head[2])]
+    profile = hopper.profile_of(job) if hopper.knows(job["source"]) else units.Profile(job)
+    words = ["fa"] + profile.label() + ["sm" + a for a in job["archs"]] + [cuda, "torch%s%s" % (head[1], head[2])]
     return ".".join(words)
 
 
@@ -277,8 +271,9 @@ def name_roots(job, torch_dir, version):
     said = subprocess.run([cxx, "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True).stdout
     os.environ["FAINSTALL_GATE_IDENTITY"] = "nvcc %s\n%s" % (version, said)
     cuda = os.environ.get("CUDA_HOME", "")
-    roots = [("S", job["source"]), ("W", job["work"]), ("F", os.path.dirname(units.HOME)), ("T", torch_dir), ("C", cuda),
-             ("C", os.path.realpath(cuda)), ("P", os.path.join(sys.prefix, "include")), ("P", sysconfig.get_paths()["include"])]
+    roots = [("S", job["source"]), ("R", os.path.dirname(job["source"])), ("W", job["work"]), ("F", os.path.dirname(units.HOME)),
+             ("T", torch_dir), ("C", cuda), ("C", os.path.realpath(cuda)), ("P", os.path.join(sys.prefix, "include")),
+             ("P", sysconfig.get_paths()["include"])]
     roots += [("N", folder) for folder in job["math_headers"]]
     os.environ["FAINSTALL_GATE_ROOTS"] = "\n".join("%s=%s" % r for r in roots if r[1])
 
@@ -309,6 +304,8 @@ def run_setup(job, note, real_torch):
     job["math_headers"] = math_headers(job)
     name_roots(job, folder, version)
     keep_record(note)
+    if hopper.knows(job["source"]):
+        hopper.prepare(job)
     os.chdir(job["source"])
     sys.path.insert(0, job["source"])
     dist = os.path.join(job["work"], "dist")

@@ -185,6 +185,20 @@ class Work:
         if not self.profile.backward and release.backward_off():
             self.defines.append("-DFLASHATTENTION_DISABLE_BACKWARD")
 
+    def nvcc_flags(self, flags):
+        """Upstream's flags without its own choice of architectures and threads, with ours."""
+        out, skip = [], False
+        for flag in flags:
+            if skip:
+                skip = False
+            elif flag in ("-gencode", "--threads", "-t"):
+                skip = True
+            elif not flag.startswith(("-gencode=", "--threads=")):
+                out.append(flag)
+        for arch in self.job["archs"]:
+            out += ["-gencode", "arch=compute_%s,code=sm_%s" % (arch, arch)]
+        return out + ["--threads", "1"]
+
     # ---- kernels that do not read torch's headers
 
     def use_shadow(self, kept):

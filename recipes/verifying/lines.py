@@ -68,7 +68,7 @@ def profile_of(dist):
     p = json.loads(text)
     features = p.get("features", "all")
     return {"name": p.get("profile", ""), "dtypes": p.get("dtypes") or [], "backward": bool(p.get("backward", True)),
-            "head_dims": [int(d) for d in p.get("head_dims") or []],
+            "head_dims": [int(d) for d in p.get("head_dims") or []], "each_dim": True,
             "kernel_dims": p.get("kernel_dims"), "even_dims": p.get("even_dims"),
             "features": None if features == "all" else list(features)}
 
@@ -101,7 +101,7 @@ def lack(line, profile, case):
     have = profile["features"]
     if profile["dtypes"] and case["dtype"] not in profile["dtypes"]:
         return case["dtype"]
-    if line == "fa3":
+    if line == "fa3" and not profile.get("each_dim"):   # upstream's switches: the next larger kernel serves it
         if profile["head_dims"] and case["d"] > max(profile["head_dims"]):
             return "head dim %d" % case["d"]
     elif profile["head_dims"] and kernel_dim(line, case["d"], profile.get("kernel_dims")) not in profile["head_dims"]:
@@ -114,8 +114,10 @@ def lack(line, profile, case):
              "local": case.get("window"), "unevenk": case["d"] not in (profile.get("even_dims") or LINES[line]["head_dims"]),
              "split": case.get("op") == "kvcache" and (case.get("append") or case.get("paged") or case.get("batch_idx"))}
     if line == "fa3":
-        wants.pop("dropout"), wants.pop("alibi"), wants.pop("split")
-        wants.update(varlen="varlen" in case.get("op", ""), paged=case.get("paged"), append=case.get("append"))
+        for word in ("dropout", "alibi", "split", "unevenk"):   # it has none, chooses by itself, or always serves it
+            wants.pop(word)
+        wants.update(varlen="varlen" in case.get("op", "") or case.get("op") == "kvcache", paged=case.get("paged"),
+                     append=case.get("append"))
     return next((f for f, wanted in wants.items() if wanted and f not in have), "")
 
 

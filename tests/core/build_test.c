@@ -357,6 +357,12 @@ static void profiles_of_a_small_release(void **state)
 	must_pass("tests/gate/profile_test.py");
 }
 
+static void profiles_of_a_small_hopper(void **state)
+{
+	(void)state;
+	must_pass("tests/gate/hopper_test.py");
+}
+
 static void a_changed_source_and_torch_without_torch(void **state)
 {
 	(void)state;
@@ -385,6 +391,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(settings_of_other_builds_are_named_and_left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_missing_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(profiles_of_a_small_release, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(profiles_of_a_small_hopper, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_changed_source_and_torch_without_torch, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_the_preflight_finds_has_its_own_cause, set_up, tear_down),
 	};

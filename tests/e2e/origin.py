@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The places that the end-to-end test installs from, on loopback, until stdin ends (40 minutes at most).
 
-    origin.py FOLDER SDIST
+    origin.py FOLDER SDIST|TREE
 
-Makes FOLDER/git/flash-attention.git of the source archive, csrc/cutlass in a repository of its own beside it (a submodule with a
+Makes FOLDER/git/flash-attention.git of the source archive, or of a folder of sources, csrc/cutlass in a repository of its own beside it (a submodule with a
 relative address), serves both over smart HTTP (git http-backend) under /git/, and the files of FOLDER/files under /files/.
 Prints "PORT COMMIT".
 """
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -40,8 +41,11 @@ def repository(tree, name):
 
 def make(sdist):
     work = os.path.join(ROOT, "work")
-    with tarfile.open(sdist) as t:
-        t.extractall(work)
+    if os.path.isdir(sdist):
+        shutil.copytree(sdist, os.path.join(work, "tree"), symlinks=True)
+    else:
+        with tarfile.open(sdist) as t:
+            t.extractall(work)
     tree = os.path.join(work, os.listdir(work)[0])
     cutlass = os.path.join(ROOT, "cutlass")
     os.rename(os.path.join(tree, "csrc/cutlass"), cutlass)
