@@ -5,6 +5,7 @@ entry file and its note of what it holds. Kernels (types, head dims, architectur
 in its .cu file, and one generated C++ file defines it as a function that says what is missing. Upstream's switches for head dims
 are not used: hopper.json says why."""
 
+import itertools
 import json
 import os
 import re
@@ -113,6 +114,8 @@ class Kernel:
         self.dim_v = self.dim_v or self.dim
         self.variants = [v for v in variant.split("_") if v]
         self.function, self.arguments, self.parameters = function[1], " ".join(function[2].split()), function[3]
+        header = re.search(r'#include\s+"(flash_\w+_launch_template\.h)"', units.read(source))
+        self.header = os.path.join(os.path.dirname(os.path.dirname(source)), header[1]) if header else None
 
     def words(self):
         return "%s head dim %s%s %s%s%s" % (
@@ -132,12 +135,99 @@ def leaves(source):
     return [leaf for name in names for leaf in leaves(os.path.join(folder, name))] or [source]
 
 
+def parameter_names(kernel):
+    return [re.search(r"(\w+)\s*$", p)[1] for p in kernel.parameters.split(",")]
+
+
 def kernels(source):
     m = UNIT.search(source)
     found = [Kernel(source, m, f) for f in KERNEL.finditer(without_comments(units.read(source)))]
     if not m or not found:
         raise units.Refused("%s: no function found that could be left out" % source)
     return found
+
+
+class Plan:
+    """How one unit may be divided: each level names what is settled in each of its parts."""
+
+    def __init__(self, work, kernel, seconds, mib):
+        self.kernel, self.level, self.levels, self.mib = kernel, 0, [[]], mib
+        share = TABLE["headers"]
+        self.base, self.rest = seconds * share, seconds * (1 - share) * work.kernels_of(kernel.kind) / TABLE["kernels"][kernel.kind]
+        if kernel.arch != "90" or not kernel.header:
+            return
+        self.masks, self.gqa, self.names, self.functions = conditions(kernel.header)
+        for axes in TABLE["parts"][kernel.kind]:
+            values = [self.values(work, axis) for axis in axes]
+            if all(values):
+                self.levels.append([dict(zip(axes, row)) for row in itertools.product(*values)])
+
+    def values(self, work, axis):
+        if axis == "mask":
+            return (["none", "causal"] + (["local"] if work.profile.keeps_feature("local") else [])) if self.masks else []
+        return [False, True] if self.gqa else []
+
+    def seconds(self):
+        """Of its longest part."""
+        return self.base + self.rest / max(1, len(self.levels[self.level]))
+
+    def name(self, row, function=None):
+        return (function or self.kernel.function).rstrip("_") + "_" + "_".join(str(v).lower() if k == "mask" else k.lower() if v else "no_" + k.lower() for k, v in row.items())
+
+    def asked(self, row):
+        """The part's condition: upstream's own, of its launch template."""
+        out = []
+        for axis, value in row.items():
+            causal, local = self.masks or ("", "")
+            if axis == "GQA":
+                out.append("(%s) == %s" % (self.gqa, str(value).lower()))
+            elif value == "causal":
+                out.append("(%s)" % causal)
+            else:
+                out.append("!(%s)" % causal)
+                if any(r.get("mask") == "local" for r in self.levels[self.level]):
+                    out.append("bool(%s) == %s" % (local, str(value == "local").lower()))
+        return " && ".join(out)
+
+    def text(self, row):
+        """A part's .cu file. A part that is asked for another side raises; it cannot compute something else."""
+        out = ["// Generated: a part of %s. Upstream's text is included, not copied." % os.path.basename(self.kernel.source)]
+        # Functions that decide are others in each part: under one name the linker would keep one of them.
+        out += ["#define %s %s" % (f, self.name(row, f)) for f in sorted({self.kernel.function, *self.functions})]
+        out += ['extern "C" void fa_wrong_part(const char *what);',
+               '#include "static_switch.h"']
+        if "mask" in row:
+            out += ["#undef CAUSAL_LOCAL_SWITCH",
+                    "#define CAUSAL_LOCAL_SWITCH(CAUSAL, LOCAL, CAUSAL_NAME, LOCAL_NAME, ...) [&] { "
+                    "if (bool(CAUSAL) != %s || (!bool(CAUSAL) && bool(LOCAL)) != %s) fa_wrong_part(\"mask\"); "
+                    "constexpr static bool CAUSAL_NAME = %s; constexpr static bool LOCAL_NAME = %s; return __VA_ARGS__(); }()" % (
+                        (str(row["mask"] == "causal").lower(), str(row["mask"] == "local").lower()) * 2)]
+        if "GQA" in row:
+            out += ["#undef BOOL_SWITCH", "#define BOOL_SWITCH(COND, NAME, ...) FA_SWITCH_##NAME(COND, NAME, __VA_ARGS__)",
+                    "#define FA_SWITCH_GQA(COND, NAME, ...) [&] { if (bool(COND) != %s) fa_wrong_part(#NAME); "
+                    "constexpr static bool NAME = %s; return __VA_ARGS__(); }()" % ((str(row["GQA"]).lower(),) * 2)]
+            out += ["#define FA_SWITCH_%s(COND, NAME, ...) [&] { if (COND) { constexpr static bool NAME = true; return __VA_ARGS__(); } "
+                    "else { constexpr static bool NAME = false; return __VA_ARGS__(); } }()" % name for name in self.names if name != "GQA"]
+        return "\n".join(out + ['#include "instantiations/%s"' % os.path.basename(self.kernel.source)]) + "\n"
+
+
+def conditions(header):
+    """(causal, local), GQA, the names of all switches of a launch template and the functions that hold one; conditions that name
+    `params` only, else None."""
+    text = without_comments(units.read(header))
+    masks = {(" ".join(a.split()), " ".join(b.split())) for a, b in re.findall(r"\bCAUSAL_LOCAL_SWITCH\(([^,()]+),([^,()]+),", text)}
+    gqa = {" ".join(c.split()) for c in re.findall(r"\bBOOL_SWITCH\(([^,()]+),\s*GQA,", text)}
+    names = set(re.findall(r"_SWITCH\([^;{}]*?,\s*(\w+),\s*\[&\]", text))
+
+    functions, last = set(), None
+    for function, switch in re.findall(r"\bvoid\s+(\w+)\s*\(|(\w+_SWITCH)\(", text):
+        last = function or last
+        functions.update({last} if switch and last else ())
+
+    def known(condition):
+        return set(re.findall(r"(?<![.\w])[A-Za-z_]\w*", condition)) <= {"params"}
+    return (masks.pop() if len(masks) == 1 and all(known(c) for m in masks for c in m) else None,
+            gqa.pop() if len(gqa) == 1 and all(known(c) for c in gqa) else None, sorted(names), functions)
 
 
 class Work:
@@ -162,18 +252,19 @@ class Work:
             raise units.Refused("setup.py of hopper/ hands over other files than its releases do; this is not the source of one")
         self.keep(cuda)
         rest = [self.plain(s) for s in sources if s not in cuda and s not in self.entry]
+        self.divide()
         self.sources = self.order([self.entry_file(), self.write_glue()] + rest + self.kept_sources)
         self.describe()
 
     def keep(self, cuda):
         """A unit whose kernels are wanted only in part is replaced by the smaller ones that it includes."""
-        self.kept, self.left_out, self.kept_sources = [], [], []
+        self.kept, self.left_out, self.kept_sources, self.plans = [], [], [], []
         for source in cuda:
             all_leaves = leaves(source)
             parts = {leaf: kernels(leaf) for leaf in all_leaves}
             wanted = [leaf for leaf in all_leaves if any(self.profile.keeps(k) for k in parts[leaf])]
             whole = self.profile.full and len(wanted) == len(all_leaves)
-            self.kept_sources += [source] if whole else wanted
+            self.kept_sources += [source] if whole else self.plan(wanted, parts)
             for leaf in all_leaves:
                 (self.kept if leaf in wanted else self.left_out).extend(parts[leaf])
         there = self.kept + self.left_out
@@ -186,6 +277,67 @@ class Work:
         if not self.kept:
             raise units.Refused("profile %s leaves no kernel to compile for sm_%s" % (
                 self.profile.words(), ", sm_".join(self.job["archs"])), "widen it; Flash-Attention 3 is for sm_90")
+
+    # ---- finer units
+
+    def plan(self, leaves_, parts):
+        """Those of one kernel may be divided; the others stay as they are."""
+        whole = []
+        for leaf in leaves_:
+            if self.profile.full or len(parts[leaf]) != 1:
+                whole.append(leaf)
+                continue
+            seconds, mib = self.usual(leaf)
+            self.plans.append(Plan(self, parts[leaf][0], seconds, mib))
+        return whole
+
+    def divide(self):
+        """Parts of long units, as long as the end of the whole build comes nearer: each reads the headers again."""
+        cores = max(1, int(self.job.get("cores") or 1))
+        end = units.makespan(self.plans, cores) if self.plans else 0
+        while True:
+            longest = max([p.seconds() for p in self.plans if p.level + 1 < len(p.levels)] or [0])
+            group = [p for p in self.plans if p.level + 1 < len(p.levels) and p.seconds() > 0.9 * longest]
+            if not group:
+                break
+            for p in group:
+                p.level += 1
+            shorter = units.makespan(self.plans, cores)
+            if shorter < end * 0.98:
+                end = shorter
+                continue
+            for p in group:
+                p.level -= 1
+                p.levels = p.levels[:p.level + 1]
+        for p in self.plans:
+            names = [p.kernel.source]
+            if p.levels[p.level]:
+                names = []
+                for number, row in enumerate(p.levels[p.level]):  # upstream's build tells the architecture by the name's end
+                    names.append(os.path.join(self.generated, "%s.%d_sm90.cu" % (units.unit_name(p.kernel.source), number + 1)))
+                    units.write_if_changed(names[-1], p.text(row))
+            self.kept_sources += names
+            for name in names:
+                self.expect[units.unit_name(name)] = [round(p.seconds(), 1), p.mib]
+
+    def kernels_of(self, kind):
+        """How many kernels of a unit are not left out."""
+        keeps = self.profile.keeps_feature
+        if kind == "bwd":  # masks, ragged batches, grouped heads, deterministic
+            return (2 + keeps("local")) * (1 + keeps("varlen")) * 4
+        return (2 + keeps("local")) * (1 + keeps("varlen") * (1 + keeps("append"))) + 1  # appending to a cache; clusters
+
+    def dispatcher(self, plan):
+        kernel = plan.kernel
+        words = " ".join(kernel.parameters.split())
+        names = ", ".join(parameter_names(kernel))
+        arguments = re.search(r"template\s*<([^>]*)>\s*void\s+%s\s*\(" % kernel.function, units.read(os.path.join(self.folder, "flash.h")))[1]
+        before = ["template <%s> void %s(%s);" % (arguments, plan.name(row), words) for row in plan.levels[plan.level]]
+        body = ["if (%s) return %s<%s>(%s);" % (plan.asked(row), plan.name(row), kernel.arguments, names) for row in plan.levels[plan.level]]
+        return before, "template<> void %s<%s>(%s) { %s throw std::runtime_error(\"flash-attn-3: no kernel for this mixture of features\"); }" % (
+            kernel.function, kernel.arguments, words, " ".join(body))
+
+    # ---- what is compiled for one architecture alone
 
     def plain(self, source):
         """Upstream compiles a .cu file without an architecture in its name for 8.0 and 9.0."""
@@ -212,8 +364,13 @@ class Work:
     def write_glue(self):
         out = ["// Generated for the profile %s." % self.profile.words(), "#include <stdexcept>", "#include <cuda_runtime.h>",
                "#include <cutlass/numeric_types.h>", '#include "flash.h"']
+        divided = [self.dispatcher(p) for p in self.plans if p.levels[p.level]]
+        if divided:
+            out += ["#include <string>", 'extern "C" void fa_wrong_part(const char *what) { throw std::runtime_error(std::string('
+                    '"flash-attn-3: ") + what + " was reached in a part that does not hold it"); }']
+        out += list(dict.fromkeys(line for before, _ in divided for line in before)) + [text for _, text in divided]
         for k in self.left_out:
-            names = [re.search(r"(\w+)\s*$", p)[1] for p in k.parameters.split(",")]
+            names = parameter_names(k)
             out.append("template<> void %s<%s>(%s) { %s throw std::runtime_error(%s); }" % (
                 k.function, k.arguments, " ".join(k.parameters.split()), " ".join("(void)%s;" % n for n in names),
                 units.quote(self.sentence(k))))
@@ -239,14 +396,16 @@ class Work:
 
     # ---- what is told
 
+    def usual(self, source):
+        """Seconds and MiB of all that a file holds."""
+        name, m = units.unit_name(source), UNIT.search(source)
+        key = m[1] if m else re.sub(r"_stable$|_sm90$", "", name)
+        return (self.job.get("expected") or {}).get(name) or TABLE["expect"].get(key) or TABLE["expect"]["fwd"]
+
     def order(self, sources):
         """Longest first: the build system starts them in this order, the gate keeps it."""
-        table = TABLE["expect"]
         for s in sources:
-            name = units.unit_name(s)
-            m = UNIT.search(s)
-            key = m[1] if m else re.sub(r"_stable$|_sm90$", "", name)
-            self.expect[name] = (self.job.get("expected") or {}).get(name) or table.get(key) or table["fwd"]
+            self.expect.setdefault(units.unit_name(s), list(self.usual(s)))
         return sorted(sources, key=lambda s: -self.expect[units.unit_name(s)][0])
 
     def describe(self):
@@ -255,7 +414,7 @@ class Work:
                        "head_dims": sorted({k.dim for k in self.kept}, key=int), "archs": self.job["archs"],
                        "features": "all" if p.features is None else p.held(),
                        "defines": [TABLE["switches"][w]["set"] for w in p.off()] if not p.full else [],
-                       "units": len(self.sources), "torch_free_kernels": self.torch_free, "divided": 0}
+                       "units": len(self.sources), "torch_free_kernels": self.torch_free, "divided": len([p for p in self.plans if p.levels[p.level]])}
 
 
 ENTRY = """

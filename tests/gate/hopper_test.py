@@ -17,11 +17,12 @@ import profile_units as units  # noqa: E402
 
 TYPES = {"bf16": "cutlass::bfloat16_t", "fp16": "cutlass::half_t", "e4m3": "cutlass::float_e4m3_t"}
 FWD = "template void run_mha_fwd_<%s, %s, %s, %s, %s, false, %s, false>(Flash_fwd_params &params, cudaStream_t stream);\n"
-BWD = "template<>\nvoid run_mha_bwd_<%s, %s, %s, %s>(Flash_bwd_params &params, cudaStream_t stream) {\n    run();\n}\n"
+BWD = ("template<>\nvoid run_mha_bwd_<%s, %s, %s, %s>(Flash_bwd_params &params, cudaStream_t stream) {\n"
+       "    run_mha_bwd_hdim128<90, cutlass::bfloat16_t, %s>(params, stream);\n}\n")
 FLASH = """#pragma once
 #include <cstddef>
 #include <cutlass/numeric_types.h>
-struct Flash_fwd_params { int d; }; struct Flash_bwd_params { int d; };
+struct Flash_fwd_params { int d; }; struct Flash_bwd_params { int d; bool is_causal, is_local; int *varlen; int h, h_k; };
 template <int Arch, typename T, int D, int DV, bool Split, bool Paged, bool Softcap, bool Pack> void run_mha_fwd_(Flash_fwd_params &params, cudaStream_t stream);
 template <int Arch, typename T, int D, bool Softcap> void run_mha_bwd_(Flash_bwd_params &params, cudaStream_t stream);
 """
@@ -43,6 +44,40 @@ int main(int argc, char **argv) {
 """
 
 
+SWITCHES = """#pragma once
+#define BOOL_SWITCH(COND, NAME, ...) [&] { if (COND) { constexpr static bool NAME = true; return __VA_ARGS__(); } else { constexpr static bool NAME = false; return __VA_ARGS__(); } }()
+#define VARLEN_SWITCH BOOL_SWITCH
+#define CAUSAL_LOCAL_SWITCH(C, L, CN, LN, ...) [&] { if (C) { constexpr static bool CN = true; constexpr static bool LN = false; return __VA_ARGS__(); } \
+  else if (L) { constexpr static bool CN = false; constexpr static bool LN = true; return __VA_ARGS__(); } \
+  else { constexpr static bool CN = false; constexpr static bool LN = false; return __VA_ARGS__(); } }()
+"""
+# As upstream's: a function between that is a template of neither mask nor heads.
+LAUNCH = """#pragma once
+#include "static_switch.h"
+#include "flash.h"
+#include <cstdio>
+template <int Arch, typename T, int D, bool Softcap, bool C, bool L> void run_mha_bwd_dispatch(Flash_bwd_params &params, cudaStream_t stream) {
+  VARLEN_SWITCH(params.varlen != nullptr, Varlen, [&] { BOOL_SWITCH(params.h != params.h_k, GQA, [&] {
+    printf("%d%d%d%d%d ", C, L, Varlen, GQA, Softcap); }); });
+}
+template <int Arch, typename T, bool Softcap> void run_mha_bwd_hdim128(Flash_bwd_params &params, cudaStream_t stream) {
+  CAUSAL_LOCAL_SWITCH(params.is_causal, params.is_local, Is_causal, Is_local, [&] {
+    run_mha_bwd_dispatch<Arch, T, 128, Softcap, Is_causal, Is_local>(params, stream); });
+}
+"""
+PARTS_MAIN = """#include "flash.h"
+#include <cstdio>
+int main() {
+  int one = 1;
+  for (int i = 0; i < 24; i++) {
+    Flash_bwd_params p{0, i % 3 == 1, i % 3 == 2, (i / 3) % 2 ? &one : nullptr, 8, (i / 6) % 2 ? 8 : 2};
+    if (i / 12) run_mha_bwd_<90, cutlass::bfloat16_t, 128, true>(p, nullptr);
+    else run_mha_bwd_<90, cutlass::bfloat16_t, 128, false>(p, nullptr);
+  }
+}
+"""
+
+
 def tree(grouped=False):
     """bf16 and e4m3, head dims 64 and 128, with and without softcap, 64 with a V of 512, sm_80 beside sm_90."""
     folder = os.path.join(tempfile.mkdtemp(prefix="fa-hopper-test-", dir=BASE), "hopper")
@@ -56,6 +91,8 @@ def tree(grouped=False):
 
     put("__init__.py", '__version__ = "3.0.0.b1"\n')
     put("flash.h", FLASH)
+    put("static_switch.h", SWITCHES)
+    put("flash_bwd_launch_template.h", LAUNCH)
     put("cuda_runtime.h", "#pragma once\ntypedef void *cudaStream_t;\n")
     put("cutlass/numeric_types.h", "#pragma once\n#include <cuda_runtime.h>\nnamespace cutlass { struct bfloat16_t {}; struct half_t {}; struct float_e4m3_t {}; }\n")
     put("check.h", '#pragma once\n#include <stdexcept>\n#define STD_TORCH_CHECK(cond, ...) if (!(cond)) throw std::runtime_error("upstream")\n')
@@ -67,8 +104,8 @@ def tree(grouped=False):
                 sources.append(put("instantiations/flash_fwd_hdim%s_%s%s_sm90.cu" % (dims, word, softcap), '#include "flash.h"\n' +
                                    FWD % ("90", ctype, dim, dim_v, "false", str(bool(softcap)).lower())))
     for softcap in ("", "_softcap"):
-        put("instantiations/flash_bwd_hdim128_bf16%s_sm90.cu" % softcap, '#include "flash.h"\n' + BWD % (
-            "90", TYPES["bf16"], "128", str(bool(softcap)).lower()))
+        put("instantiations/flash_bwd_hdim128_bf16%s_sm90.cu" % softcap, '#include "flash_bwd_launch_template.h"\n' + BWD % (
+            "90", TYPES["bf16"], "128", str(bool(softcap)).lower(), str(bool(softcap)).lower()))
     sources.append(put("instantiations/flash_bwd_hdim128_bf16_softcapall_sm90.cu",
                        '#include "flash_bwd_hdim128_bf16_sm90.cu"\n#include "flash_bwd_hdim128_bf16_softcap_sm90.cu"'))
     sources.append(put("instantiations/flash_fwd_hdim128_bf16_sm80.cu", "".join(
@@ -161,6 +198,38 @@ def kernels_that_read_torchs_headers_are_not_kept_for_another_torch():
     assert not w.torch_free and not w.nvcc
 
 
+def combos(w, units_):
+    """What main() of these kernels prints for every mixture of what is decided at run time."""
+    put = os.path.join(w.folder, "parts_main.cpp")
+    with open(put, "w", encoding="utf-8") as f:
+        f.write(PARTS_MAIN)
+    out = os.path.join(w.folder, "parts")
+    glue = [s for s in w.sources if s.endswith("profile.cpp")] if any(".1_" in u for u in units_) else []
+    kept = os.path.join(w.folder, "fwd.cpp")
+    with open(kept, "w", encoding="utf-8") as f:
+        f.write('#include "flash.h"\n')
+    subprocess.run(["c++", "-std=c++17", "-I", w.folder, "-I", os.path.join(w.folder, "instantiations"), "-o", out, put, kept] + glue +
+                   [a for u in units_ for a in ("-x", "c++", u)], check=True)
+    return subprocess.run([out], stdout=subprocess.PIPE, universal_newlines=True, check=True).stdout.split()
+
+
+def parts_compute_what_the_whole_does():
+    expected = {"flash_bwd_hdim128_bf16_sm90": [900, 8000], "flash_bwd_hdim128_bf16_softcap_sm90": [900, 8000]}
+    whole = work(cores=1, expected=expected)
+    want = combos(whole, [s for s in whole.sources if "bwd" in s])
+    assert len(set(want)) == 24, want
+    for cores, parts in ((6, 3), (64, 6)):
+        w = work(cores=cores, expected=expected)
+        bwd = [s for s in w.sources if "bwd" in s]
+        assert len(bwd) == 2 * parts, (cores, bwd)
+        assert combos(w, bwd) == want, (cores, combos(w, bwd), want)
+        assert w.record["divided"] == 2 and all(s.endswith("_sm90.cu") for s in bwd)
+        assert w.expect[units.unit_name(bwd[0])][0] < 900 * 0.8
+    w = work(cores=64, expected=expected, features=["softcap", "varlen"])
+    assert len([s for s in w.sources if "bwd" in s]) == 8, names(w)
+    assert [s for s in work(profile="full", cores=64, expected=expected).sources if "bwd" in s and "softcapall" in s]
+
+
 def labels_and_commands():
     p = work(profile="inference", features=["none"]).profile
     assert p.label() == ["bf16", "d128", "fwd", "bare"], p.label()
@@ -222,5 +291,5 @@ def every_switch_is_known_to_the_real_source():
 
 
 with tempfile.TemporaryDirectory(prefix="fa-hopper-test-") as BASE:
-    checks.run_all(globals(), ("tree", "work", "names", "run", "refusal"))
+    checks.run_all(globals(), ("tree", "work", "names", "run", "refusal", "combos"))
     os.chdir("/")
