@@ -46,6 +46,7 @@ struct gate {
 	struct fa_objects objects; /* dir NULL: none are kept */
 	struct fa_object object;
 	bool keeps; /* this one may be */
+	const char *output;
 };
 
 struct run { /* one try of a unit */
@@ -78,9 +79,9 @@ static bool flag_is_up(const struct gate *g, const char *name)
 
 /* ---- what it tells the build */
 
-static void append_line(const struct gate *g, const char *text)
+static void append_line(const struct gate *g, const char *name, const char *text)
 {
-	char *path = fa_path_join(g->dir, "events");
+	char *path = fa_path_join(g->dir, name);
 	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
 
 	if (fd >= 0) {
@@ -115,7 +116,7 @@ static void tell(const struct gate *g, const char *what, const struct run *r, co
 	fa_json_free(j);
 	free(copy);
 	copy = fa_strf("%s\n", line);
-	append_line(g, copy);
+	append_line(g, "events", copy);
 	free(copy);
 	free(line);
 }
@@ -472,6 +473,36 @@ static void report_failure(struct gate *g, struct run *r)
 	stop_the_rest(g);
 }
 
+/* So that the next build knows an object that a power cut, or somebody, has damaged since. */
+static void note_made(const struct gate *g)
+{
+	char hash[FA_SHA256_HEX], *path, *line;
+
+	if (!g->dir || fa_sha256_file(hash, g->output, NULL) < 0)
+		return;
+	path = fa_path_absolute(g->output);
+	line = fa_strf("%s %s\n", hash, path);
+	append_line(g, "made", line);
+	free(line);
+	free(path);
+}
+
+static void leave_place(struct gate *g)
+{
+	__atomic_store_n(&fa_gate_table_mine(&g->table)->state, FA_GATE_FREE, __ATOMIC_SEQ_CST);
+	fa_gate_table_ring(&g->table);
+}
+
+/* It is told once it is kept: what was told is not compiled again, whatever is killed. */
+static void succeed(struct gate *g, struct run *r)
+{
+	leave_place(g);
+	if (g->keeps)
+		fa_objects_store(&g->objects, &g->object, NULL);
+	note_made(g);
+	tell(g, "end", r, NULL, 0);
+}
+
 static int run_unit(struct gate *g, char **argv)
 {
 	int status = 1;
@@ -494,14 +525,13 @@ static int run_unit(struct gate *g, char **argv)
 		fflush(stdout);
 		status = exit_of(&r);
 		if (status == 0)
-			tell(g, "end", &r, NULL, 0);
+			succeed(g, &r);
 		else
 			report_failure(g, &r);
 		fa_buf_release(&r.output);
 		break;
 	}
-	fa_gate_table_mine(&g->table)->state = FA_GATE_FREE;
-	fa_gate_table_ring(&g->table);
+	leave_place(g);
 	return stopped ? 128 + stopped : status;
 }
 
@@ -566,9 +596,11 @@ int fa_gate_main(int argc, char **argv)
 		return 127;
 	}
 	catch_signals();
+	g.output = output;
 	g.unit = unit_name(output);
 	look_for_kept(&g, argv);
 	if (g.keeps && fa_objects_fetch(&g.objects, &g.object)) {
+		note_made(&g);
 		tell(&g, "kept", NULL, NULL, 0);
 		rc = 0;
 		goto done;
@@ -582,8 +614,6 @@ int fa_gate_main(int argc, char **argv)
 	rc = run_unit(&g, argv);
 	if (rc != 0)
 		unlink(output); /* half an object is no object */
-	else if (g.keeps)
-		fa_objects_store(&g.objects, &g.object, NULL);
 done:
 	fa_gate_table_close(&g.table);
 	if (g.temporary)

@@ -8,7 +8,8 @@
  *
  * Environment, set by build.c:
  *   FAINSTALL_GATE_DIR     folder of this build: `units` (a line each: name, seconds, MiB, priority), `events` (JSON lines, written
- *                          here), `stop` (exists: everything ends now), `drain` (exists: nothing new starts)
+ *                          here), `stop` (exists: everything ends now), `drain` (exists: nothing new starts), `made` (a line
+ *                          each: hash and path of an object, written here; the last line of a path counts)
  *   FAINSTALL_GATE_NVCC, FAINSTALL_GATE_CXX   the real compilers
  *   FAINSTALL_GATE_OBJECTS where objects are kept by content (objects.h); FAINSTALL_GATE_IDENTITY, FAINSTALL_GATE_ROOTS alike
  *   FAINSTALL_GATE_JOBS    at most so many units of this build at a time; 0 or unset: cores

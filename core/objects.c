@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_OBJECT = 512 * 1024 * 1024, MAX_MANIFEST = 16 * 1024 * 1024, MAX_VARIANTS = 6 };
@@ -359,6 +360,8 @@ struct kept {
 	int64_t bytes;
 };
 
+enum { LEFT_OVER_S = 3600 };
+
 static int by_use(const void *a, const void *b)
 {
 	const struct kept *x = a, *y = b;
@@ -389,6 +392,12 @@ static void list_objects(const char *dir, struct kept **v, size_t *n)
 		closedir(d);
 }
 
+/* What a process that was killed did not finish writing. */
+static bool is_left_over(const struct kept *k)
+{
+	return strstr(fa_path_base(k->path), ".tmp.") && time(NULL) - k->used > LEFT_OVER_S;
+}
+
 void fa_objects_trim(const char *dir, int64_t max_mib)
 {
 	char *objects = fa_path_join(dir, "objects");
@@ -402,7 +411,7 @@ void fa_objects_trim(const char *dir, int64_t max_mib)
 	if (n)
 		qsort(v, n, sizeof(*v), by_use);
 	for (size_t i = 0; i < n; i++) {
-		if (all > max_mib * 1024 * 1024 && unlink(v[i].path) == 0)
+		if ((all > max_mib * 1024 * 1024 || is_left_over(&v[i])) && unlink(v[i].path) == 0)
 			all -= v[i].bytes;
 		free(v[i].path);
 	}

@@ -295,6 +295,33 @@ static void drained_the_units_that_run_finish_and_no_other_starts(void **state)
 	free(object);
 }
 
+/* As a power cut leaves it, or a full disk, or somebody: another size, nothing in it, one byte changed. */
+static void an_object_that_was_damaged_since_is_made_again(void **state)
+{
+	static const char *const damage[] = { "", "x", NULL /* only rewritten */ };
+	char *wheel = NULL, *object = path_of("source/one.o");
+	struct fa_err err = FA_ERR_INIT;
+
+	(void)state;
+	script("cuda/bin/nvcc", "#!/bin/sh\nfor a; do last=$a; done\necho object >$last\n");
+	for (int i = -1; i < 3; i++) {
+		bool is_damaged = i >= 0 && damage[i];
+
+		if (i >= 0 && damage[i])
+			assert_int_equal(fa_file_write(object, damage[i], strlen(damage[i]), NULL), 0);
+		fa_buf_reset(&told);
+		assert_int_equal(build(&wheel,
+		                       "echo 'fainstall {\"units\": [\"one\"]}'\ntest -e one.o || cc one\n"
+		                       "echo 'fainstall {\"wheel\": \"/w/x.whl\"}'",
+		                       &err),
+		                 0);
+		free(wheel);
+		assert_int_equal(was_told("warning damaged_object"), is_damaged);
+		assert_int_equal(was_told("unit_end one ok"), is_damaged || i < 0);
+	}
+	free(object);
+}
+
 static void settings_of_other_builds_are_named_and_left_out(void **state)
 {
 	struct fa_err err = FA_ERR_INIT;
@@ -388,6 +415,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(what_has_not_ended_is_not_done, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(stopped_by_the_user_is_no_failure_of_the_build, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(drained_the_units_that_run_finish_and_no_other_starts, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_object_that_was_damaged_since_is_made_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(settings_of_other_builds_are_named_and_left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_missing_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(profiles_of_a_small_release, set_up, tear_down),
