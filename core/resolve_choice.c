@@ -454,6 +454,20 @@ static void warn_of_toolkit(struct fa_solve *s)
 	warn(s, "toolkit_brought");
 }
 
+/* The user named a toolkit and another one compiles. */
+static void warn_of_home(struct fa_solve *s)
+{
+	const char *asked = fa_solve_env(s, "CUDA_HOME"), *used = s->found.toolkit.home;
+
+	if (s->found.class != FA_CLASS_SOURCE || !asked || !*asked || (used && says(used, asked)))
+		return;
+	if (!used && !s->found.toolkit.pip)
+		return; /* an action says what is missing */
+	fa_solve_extra(s, "cuda_home", fa_strdup(asked));
+	fa_solve_extra(s, "instead", fa_strdup(used ? used : "the toolkit from wheels"));
+	warn(s, "cuda_home_ignored");
+}
+
 static void warn_of_settings(struct fa_solve *s)
 {
 	fa_json_each (row, s->kb->bad_settings) {
@@ -527,6 +541,7 @@ static void warn_all(struct fa_solve *s)
 	warn_by_rules(s);
 	warn_of_building(s);
 	warn_of_toolkit(s);
+	warn_of_home(s);
 	warn_of_settings(s);
 	warn_of_torch(s);
 	if (has_extra(s, "features_that_stay"))
