@@ -49,6 +49,7 @@ struct build {
 	bool no_memory;
 	bool no_space;
 	char *refusal, *refusal_next; /* a sentence of build.py's */
+	char ninja[512];              /* what the build system itself found wrong, no compiler of it */
 	char last[512];               /* last line said, for want of anything better */
 };
 
@@ -388,6 +389,8 @@ static void on_line(void *ctx, const char *line, bool is_err)
 	}
 	look_for_kept(b, line);
 	look_for_full_disk(b, line);
+	if (!b->ninja[0] && !strncmp(line, "ninja: error: ", 14))
+		snprintf(b->ninja, sizeof(b->ninja), "%s", line);
 	if (strspn(line, " \t") < strlen(line))
 		snprintf(b->last, sizeof(b->last), "%s", line);
 	e.step = b->step;
@@ -531,9 +534,10 @@ static int explain(struct build *b, const struct fa_proc_result *r, struct fa_er
 		fa_err_set(err, FA_BUILD, "%s: %s", b->failed_unit, b->failed_text);
 		return fa_err_next(err, "fainstall diagnose %s", b->log);
 	}
-	if (b->refusal) {
-		fa_err_set(err, FA_BUILD, "%s", b->refusal);
-		return b->refusal_next && *b->refusal_next ? fa_err_next(err, "%s", b->refusal_next) : -1;
+	if (b->ninja[0] || b->refusal) {
+		fa_err_set(err, FA_BUILD, "%s", b->ninja[0] ? b->ninja : b->refusal);
+		return !b->ninja[0] && b->refusal_next && *b->refusal_next ? fa_err_next(err, "%s", b->refusal_next)
+		                                                           : fa_err_next(err, "fainstall diagnose %s", b->log);
 	}
 	if (r->end == FA_PROC_NOT_STARTED)
 		return -1; /* fa_proc_run said what */

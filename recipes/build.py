@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import traceback
 import types
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -149,6 +150,7 @@ def narrow(real, job, note):
             if not units.Profile(job).full:
                 raise units.Refused("setup.py hands over no kernel that a profile knows by its name; this is not the source of a release",
                                     "build all of it: --profile full")
+            job["as_upstream"] = True
             tell(units=[units.unit_name(s) for s in sources])
             return real(name, sources, *args[2:], **kw)
         return narrowed(real, job, note, units.Work(job, sources, include_dirs), name, args, kw)
@@ -312,8 +314,22 @@ def run_setup(job, note, real_torch):
     shutil.rmtree(dist, ignore_errors=True)
     build_in(job["work"])
     sys.argv = ["setup.py", "bdist_wheel", "--dist-dir", dist]
-    runpy.run_path("setup.py", run_name="__main__")
+    try:
+        runpy.run_path("setup.py", run_name="__main__")
+    except SystemExit as e:
+        if e.code not in (None, 0):
+            raise Stop("setup.py ended by itself: %s" % (e.code if isinstance(e.code, str) else "exit status %s" % e.code))
+    if note["torch_cuda"] and "sources" not in note and not job.get("as_upstream"):
+        raise Stop("setup.py asked for no CUDA extension; this is not the source of flash-attn %s" % job["version"])
     return dist
+
+
+def place_in_setup(error):
+    """"setup.py, line 12", where setup.py itself is to blame; else "setup.py"."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return "%s, line %s" % (os.path.basename(error.filename), error.lineno)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if os.path.basename(frame.filename) == "setup.py"]
+    return "setup.py, line %d" % lines[-1] if lines else "setup.py"
 
 
 def take_wheel(dist, job):
@@ -328,8 +344,8 @@ def take_wheel(dist, job):
     return place
 
 
-def main():
-    with open(sys.argv[1], encoding="utf-8") as f:
+def main(path):
+    with open(path, encoding="utf-8") as f:
         job = json.load(f)
     real_torch = os.environ.get("FAINSTALL_REAL_TORCH") == "1"
     note = {}
@@ -343,13 +359,22 @@ def main():
         return 1
     except (ImportError, AttributeError, NotImplementedError, TypeError) as e:
         if real_torch:
-            raise
+            return stopped(e)
         print("build.py: %s: %s; once more with the real torch" % (type(e).__name__, e), flush=True)
         os.environ["FAINSTALL_REAL_TORCH"] = "1"
-        os.execv(sys.executable, [sys.executable] + [os.path.abspath(__file__)] + sys.argv[1:])
+        os.execv(sys.executable, [sys.executable, os.path.abspath(__file__), path])
+    except Exception as e:
+        return stopped(e)
     return 0
 
 
+def stopped(error):
+    """The whole story into the log, and one line of it."""
+    traceback.print_exception(type(error), error, error.__traceback__)
+    text = (error.msg if isinstance(error, SyntaxError) else str(error)).strip()
+    tell(error="%s: %s: %s" % (place_in_setup(error), type(error).__name__, text.splitlines()[0] if text else "no more is said"))
+    return 1
+
+
 if __name__ == "__main__":
-    sys.argv[1] = os.path.abspath(sys.argv[1])
-    sys.exit(main())
+    sys.exit(main(os.path.abspath(sys.argv[1])))

@@ -94,7 +94,7 @@ def build(setup, profile="full", units=(), entry="", headers=()):
 
 
 def the_wheel_comes_out_and_torch_is_not_loaded():
-    said, out, folder = build("")
+    said, out, folder = build(UNITS.format(units=["flash_fwd_hdim64_fp16_sm80.cu"]), units=["flash_fwd_hdim64_fp16_sm80.cu"])
     assert "real torch" not in out and said.get("wheel", "").endswith("whl"), out
     assert said["wheel"].endswith("flash_attn-2.8.3+fa.full.sm90.cu130.torch215-py3-none-any.whl"), out
     with open(os.path.join(folder, "source/fainstall.json"), encoding="utf-8") as f:
@@ -139,8 +139,25 @@ def a_profile_that_leaves_nothing_stops_before_compiling():
 def a_setup_that_makes_no_wheel_is_told():
     said, out, _ = build("import sys; sys.exit(0)")
     assert "wheel" not in said, out
-    said, out, _ = build("import sys; sys.argv[1:] = ['--version']")
+    said, out, _ = build(UNITS.format(units=["flash_fwd_hdim64_fp16_sm80.cu"]) + "import sys; sys.argv[1:] = ['--version']",
+                         units=["flash_fwd_hdim64_fp16_sm80.cu"])
     assert "left 0 wheels" in said["error"], out
+
+
+def a_setup_that_stops_says_where_and_why():
+    for setup, error in (("this is no python", "setup.py, line 6: SyntaxError: invalid syntax"),
+                         ("raise RuntimeError('no card\\nmore')", "setup.py, line 6: RuntimeError: no card"),
+                         ("import sys; sys.exit(3)", "setup.py ended by itself: exit status 3"),
+                         ("import sys; sys.exit('no nvcc')", "setup.py ended by itself: no nvcc"),
+                         ("", "setup.py asked for no CUDA extension; this is not the source of flash-attn 2.8.3")):
+        said, out, _ = build(setup)
+        assert said.get("error") == error and "wheel" not in said, out
+
+
+def what_the_stand_in_lacks_is_tried_with_the_real_torch():
+    """And its own words are the ones that are told, not those of the try before."""
+    said, out, _ = build("import a_module_nobody_has")
+    assert "once more with the real torch" in out and said.get("error", "").endswith("ImportError: the real torch was loaded"), out
 
 
 with tempfile.TemporaryDirectory(prefix="fa-build-py-test-") as BASE:
