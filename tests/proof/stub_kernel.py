@@ -27,4 +27,5 @@ for i, word in enumerate(words):
     elif word.startswith("-I"):
         includes.append(word)
 depfile = words[words.index("-MF") + 1] if "-MF" in words else target + ".d"
-sys.exit(subprocess.call(["g++", "-std=c++17", "-O0", "-w", "-fPIC", "-c", target + ".cpp", "-o", target, "-MD", "-MF", depfile] + includes + ["-I" + cuda]))
+standard = next((w for w in words if w.startswith("-std=")), "-std=c++17")
+sys.exit(subprocess.call(["g++", standard, "-O0", "-w", "-fPIC", "-c", target + ".cpp", "-o", target, "-MD", "-MF", depfile] + includes + ["-I" + cuda]))
