@@ -126,10 +126,12 @@ static void read_bus(struct fa_probe *p)
 	free(answer);
 }
 
+/* Installed is what the version file says; a toolkit is one with its compiler, which the packages of the runtime do not bring. */
 static void detect_rocm(struct fa_probe *p)
 {
 	const char *set = p->sys->env(p->sys->ctx, "ROCM_PATH");
 	const char *home = set && *set ? set : "/opt/rocm";
+	char *wanted = fa_strf("%s/bin/hipcc", home), *hipcc = p->sys->find(p->sys->ctx, wanted);
 	char *path = fa_strf("%s/.info/version", home), *text = fa_probe_read(p, path);
 	char *version = text ? fa_read_version(text, false) : NULL;
 
@@ -137,10 +139,14 @@ static void detect_rocm(struct fa_probe *p)
 		fa_probe_none(p, FA_FACT_ROCM, "read", path, path);
 	else {
 		fa_facts_set_text(p->out, FA_FACT_ROCM, version, path);
-		fa_facts_add_toolkit(p->out, "rocm", version, home);
-		if (p->out->n_toolkits == 1)
-			fa_gpu_set(&p->out->toolkits_origin, path);
+		if (hipcc) {
+			fa_facts_add_toolkit(p->out, "rocm", version, home);
+			if (p->out->n_toolkits == 1)
+				fa_gpu_set(&p->out->toolkits_origin, hipcc);
+		}
 	}
+	free(hipcc);
+	free(wanted);
 	free(version);
 	free(text);
 	free(path);

@@ -219,9 +219,10 @@ struct fa_kb {
 	const char *features_always;    /* those of every release */
 	const char *torch_index, *official_url, *official_name, *community_url, *community_name;
 	const char *repository;
-	struct fa_strv policies; /* files of rules that a lab made; none: everything is allowed */
-	const char *policy_text; /* whom to ask, as they say */
-	const struct fa_json *submodules, *ids, *gpus, *settings, *bad_settings;
+	struct fa_strv policies;          /* files of rules that a lab made; none: everything is allowed */
+	const char *policy_text;          /* whom to ask, as they say */
+	const struct fa_json *submodules; /* name: [path, address, the first release whose archive holds it; none: all do] */
+	const struct fa_json *ids, *gpus, *settings, *bad_settings;
 	struct fa_kb_rule *warnings; /* rows of ids.json that a rule brings about */
 	size_t n_warnings;
 	const struct fa_json *disk_mib, *narrow; /* of units.json */

@@ -195,6 +195,7 @@ void fa_solve_search(struct fa_solve *s);
 bool fa_solve_source(struct fa_solve *s, const struct fa_torch_option *t, const char *line);
 bool fa_solve_needs_cards(const struct fa_solve *s);
 bool fa_solve_no_python(const struct fa_solve *s);
+bool fa_solve_archive_holds(const struct fa_solve *s, const char *submodule, const char *version);
 bool fa_solve_clones(const struct fa_solve *s); /* does --source name a repository, or a folder that holds a source? */
 bool fa_solve_source_is_folder(const struct fa_solve *s);
 bool fa_solve_amd(struct fa_solve *s, const struct fa_torch_option *t, enum fa_class class);

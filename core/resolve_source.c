@@ -18,6 +18,14 @@ static const char *yes(bool b)
 	return b ? "yes" : "no";
 }
 
+/* Upstream's archives hold their submodules, but composable_kernel only from one release on. */
+bool fa_solve_archive_holds(const struct fa_solve *s, const char *submodule, const char *version)
+{
+	const char *since = fa_json_string(fa_json_at(fa_json_get(s->kb->submodules, submodule), 2));
+
+	return !since || fa_version_compare(version, since) >= 0;
+}
+
 static bool sdist_cached(const struct fa_solve *s, const char *version)
 {
 	const struct fa_strv *cached = &s->facts->v[FA_FACT_CACHED].list;
@@ -293,6 +301,8 @@ static bool amd_release(struct fa_solve *s, const struct fa_torch_option *t, con
 	struct fa_verdict why;
 
 	set_origin(s, r);
+	if (ck && !fa_solve_source_is_folder(s) && !fa_solve_archive_holds(s, "composable_kernel", r->version))
+		s->v[FA_NAME_SDIST_CACHED] = yes(false);
 	broken = fa_solve_release_fits(s, "fa2", r->version, r, &why);
 	if (!broken)
 		broken = amd_breaks(s, ck, &why);

@@ -221,9 +221,12 @@ static void set_source(struct fa_solve *s, const struct fa_choice *c)
 {
 	const struct fa_kb_release *r = fa_kb_release(s->kb, c->line, c->flash_attn);
 	const struct fa_kb_line *l = fa_kb_line(s->kb, c->line);
+	const char *submodule = says(c->route, "ck") ? "composable_kernel" : "cutlass";
 	bool clones = fa_solve_clones(s);
 
-	V(FETCH_ROUTE) = fa_solve_source_is_folder(s) ? "folder" : r && (clones || !r->published) ? "clone" : "sdist";
+	V(FETCH_ROUTE) = fa_solve_source_is_folder(s)                                                          ? "folder"
+	                 : r && (clones || !r->published || !fa_solve_archive_holds(s, submodule, r->version)) ? "clone"
+	                                                                                                       : "sdist";
 	if (l && l->folder && *l->folder)
 		extra(s, "source_folder", l->folder);
 	if (!r)
@@ -236,7 +239,7 @@ static void set_source(struct fa_solve *s, const struct fa_choice *c)
 	extra(s, "sdist_sha256", r->sdist_sha256);
 	if (r->sdist_bytes >= 0)
 		fa_solve_extra(s, "sdist_bytes", fa_strf("%lld", (long long)r->sdist_bytes));
-	set_submodule(s, says(c->route, "ck") ? "composable_kernel" : "cutlass", clones);
+	set_submodule(s, submodule, clones);
 }
 
 /* ---- the environment */

@@ -259,7 +259,7 @@ def fa_table(folder):
     first = {p: v.lstrip("v") for p, v in first_with(data).items()}
     return {"repository": "https://github.com/Dao-AILab/flash-attention.git", "features": first, "features_always": "dropout causal varlen gqa",
             "submodules": {"cutlass": ["csrc/cutlass", "https://github.com/NVIDIA/cutlass.git"],
-                           "composable_kernel": ["csrc/composable_kernel", "https://github.com/ROCm/composable_kernel.git"]},
+                           "composable_kernel": ["csrc/composable_kernel", "https://github.com/ROCm/composable_kernel.git", "2.7.4"]},
             "profiles": [profile_row(p, data["setup_profiles_fa2"][p]) for p in used], "rows": rows + fa4}, data
 
 
