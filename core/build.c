@@ -347,10 +347,14 @@ static void set_units(struct build *b, const struct fa_json *j)
 
 static void take_word(struct build *b, const char *text)
 {
-	struct fa_json *j = NULL;
+	struct fa_json *j = NULL, *written = NULL;
 
 	if (fa_json_parse(&j, text, strlen(text), "build.py", NULL) < 0)
 		return;
+	if (fa_json_get_string(j, "in") && fa_json_read_file(&written, fa_json_get_string(j, "in"), NULL) == 0) {
+		fa_json_free(j); /* too long for a line: thousands of units */
+		j = written;
+	}
 	if (fa_json_get(j, "units"))
 		set_units(b, j);
 	if (fa_json_get_string(j, "wheel") && !b->wheel)
@@ -403,11 +407,11 @@ static void on_line(void *ctx, const char *line, bool is_err)
 
 static int link_gate(const struct build *b, struct fa_err *err)
 {
-	static const char *const names[] = { "nvcc", "c++" };
+	static const char *const names[] = { "nvcc", "hipcc", "c++" };
 	char *worker = fa_dir_own("fainstall-worker", err);
 	int rc = worker ? 0 : -1;
 
-	for (int i = 0; rc == 0 && i < 2; i++) {
+	for (size_t i = 0; rc == 0 && i < sizeof(names) / sizeof(*names); i++) {
 		char *path = fa_strf("%s/bin/%s", b->dir, names[i]);
 
 		unlink(path);
@@ -488,14 +492,14 @@ static int write_job(const struct build *b, const char *path, struct fa_err *err
 {
 	const struct fa_plan_build *p = b->opts->build;
 	struct fa_json *j = fa_json_new_object();
-	char *text, *nvcc = b->opts->cuda_home ? fa_path_join(b->opts->cuda_home, "bin/nvcc") : fa_strdup("");
+	char *text, *compiler = fa_build_compiler(b->opts);
 	int rc;
 
 	fa_json_set_string(j, "source", b->opts->source);
 	fa_json_set_string(j, "build", b->root);
 	fa_json_set_string(j, "wheel_dir", b->opts->wheel_dir);
 	fa_json_set_string(j, "version", b->opts->version);
-	fa_json_set_string(j, "nvcc_path", nvcc);
+	fa_json_set_string(j, "nvcc_path", compiler ? compiler : "");
 	fa_json_set_string(j, "profile", p->profile ? p->profile : "full");
 	fa_json_set(j, "archs", fa_json_new_strv(&p->archs));
 	fa_json_set(j, "dtypes", fa_json_new_strv(&p->dtypes));
@@ -508,7 +512,7 @@ static int write_job(const struct build *b, const char *path, struct fa_err *err
 	text = fa_json_print(j, true);
 	rc = fa_file_write(path, text, strlen(text), err);
 	free(text);
-	free(nvcc);
+	free(compiler);
 	fa_json_free(j);
 	return rc;
 }
@@ -584,20 +588,22 @@ done:
 
 static int check(const struct fa_build_opts *o, struct fa_err *err)
 {
-	char *setup = fa_path_join(o->source, "setup.py"), *nvcc = o->cuda_home ? fa_path_join(o->cuda_home, "bin/nvcc") : NULL;
+	char *setup = fa_path_join(o->source, "setup.py"), *compiler = fa_build_compiler(o);
 	int rc = 0;
 
 	if (!fa_file_exists(setup)) {
 		rc = fa_err_set(err, FA_BUILD, "%s: not there; the source is incomplete", setup);
-	} else if (nvcc && !fa_file_is_executable(nvcc)) {
-		rc = fa_err_set(err, FA_MACHINE, "%s: no compiler there", nvcc);
-		fa_err_next(err, "install the CUDA toolkit, or set CUDA_HOME to the folder that holds bin/nvcc");
-	} else if (nvcc && !o->build->archs.n) {
+	} else if (compiler && !fa_file_is_executable(compiler)) {
+		rc = fa_err_set(err, FA_MACHINE, "%s: no compiler there", compiler);
+		fa_err_next(err, o->rocm_home
+		                         ? "install ROCm with its compiler, or set ROCM_PATH to the folder that holds bin/hipcc"
+		                         : "install the CUDA toolkit, or set CUDA_HOME to the folder that holds bin/nvcc");
+	} else if (compiler && !o->build->archs.n) {
 		rc = fa_err_set(err, FA_USAGE, "no GPU architecture to build for");
-		fa_err_next(err, "name them: --arch 90");
+		fa_err_next(err, "name them: --arch %s", o->rocm_home ? "gfx942" : "90");
 	}
 	free(setup);
-	free(nvcc);
+	free(compiler);
 	return rc;
 }
 

@@ -10,9 +10,10 @@
 struct fa_json;
 
 struct fa_build_opts {
-	const char *source; /* unpacked folder, fixed: objects stay in its build/ */
-	const char *python; /* interpreter of the target environment */
-	const char *cuda_home;
+	const char *source;    /* unpacked folder, fixed: objects stay in its build/ */
+	const char *python;    /* interpreter of the target environment */
+	const char *cuda_home; /* of the toolkit with bin/nvcc */
+	const char *rocm_home; /* of the one with bin/hipcc, for the CK build; then there is no cuda_home */
 	const char *tools; /* folder of what only the build needs (setuptools, ninja, …): first in PYTHONPATH, its bin in PATH;
 	                        * NULL: the environment has it */
 	const char *wheel_dir; /* the wheel ends here */
@@ -24,6 +25,9 @@ struct fa_build_opts {
 };
 
 enum { FA_BUILD_DRAIN = 2 };
+
+/* The compiler of kernels: bin/nvcc or bin/hipcc of the home given; NULL: neither is. The caller's. */
+char *fa_build_compiler(const struct fa_build_opts *opts);
 
 /* One tiny CUDA unit and one tiny C++ unit, compiled, linked and loaded, seconds. FA_MACHINE with the cause by name. */
 int fa_build_preflight(const struct fa_build_opts *opts, const struct fa_sink *sink, int step, struct fa_err *err);

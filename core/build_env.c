@@ -24,6 +24,17 @@ static const char *const loud[] = { "NVCC_PREPEND_FLAGS",
 	                            "PYTHONHOME",
 	                            "TORCH_CUDA_ARCH_LIST",
 	                            "NVCC_CCBIN",
+	                            "HIPCC_COMPILE_FLAGS_APPEND",
+	                            "HIPCC_LINK_FLAGS_APPEND",
+	                            "HIP_CLANG_PATH",
+	                            "HIP_DEVICE_LIB_PATH",
+	                            "DEVICE_LIB_PATH",
+	                            "HIP_PLATFORM",
+	                            "HCC_AMDGPU_TARGET",
+	                            "PYTORCH_ROCM_ARCH",
+	                            "OPT_DIM",
+	                            "CK_TILE_FLOAT_TO_BFLOAT16_DEFAULT",
+	                            "CCC_OVERRIDE_OPTIONS",
 	                            "COMPILER_PATH",
 	                            "GCC_EXEC_PREFIX",
 	                            NULL };
@@ -31,6 +42,10 @@ static const char *const loud[] = { "NVCC_PREPEND_FLAGS",
 static const char *const ours[] = { "PATH",
 	                            "CUDA_HOME",
 	                            "CUDA_PATH",
+	                            "ROCM_HOME",
+	                            "ROCM_PATH",
+	                            "HIP_PATH",
+	                            "GPU_ARCHS",
 	                            "MAX_JOBS",
 	                            "NVCC_THREADS",
 	                            "NINJA_STATUS",
@@ -90,6 +105,13 @@ static void inherit(struct fa_strv *out, const struct fa_sink *sink)
 	fa_buf_release(&dropped);
 }
 
+char *fa_build_compiler(const struct fa_build_opts *o)
+{
+	return o->rocm_home   ? fa_path_join(o->rocm_home, "bin/hipcc")
+	       : o->cuda_home ? fa_path_join(o->cuda_home, "bin/nvcc")
+	                      : NULL;
+}
+
 char *fa_build_find(const char *program, const char *path)
 {
 	struct fa_strv dirs = FA_STRV_INIT;
@@ -118,8 +140,8 @@ static char *search_path(const struct fa_build_opts *o)
 	if (o->tools)
 		fa_buf_addf(&path, "%s/bin:", o->tools);
 	fa_buf_addf(&path, "%s:", python);
-	if (o->cuda_home)
-		fa_buf_addf(&path, "%s/bin:", o->cuda_home);
+	if (o->cuda_home || o->rocm_home)
+		fa_buf_addf(&path, "%s/bin:", o->rocm_home ? o->rocm_home : o->cuda_home);
 	fa_buf_adds(&path, have ? have : "/usr/bin:/bin");
 	free(python);
 	return fa_buf_detach(&path);
@@ -135,28 +157,35 @@ static char *host_compiler(const char *path, struct fa_err *err)
 		if (names[i] && *names[i])
 			found = fa_build_find(names[i], path);
 	if (!found) {
-		fa_err_set(err, FA_MACHINE, "no C++ compiler in PATH; nvcc needs one");
+		fa_err_set(err, FA_MACHINE, "no C++ compiler in PATH; a build needs one");
 		fa_err_next(err, "install g++");
 	}
 	return found;
 }
 
-static void add_archs(struct fa_strv *out, const struct fa_strv *archs)
+/* setup.py's own list, of the one vendor or the other. */
+static void add_archs(struct fa_strv *out, const struct fa_build_opts *o)
 {
+	const struct fa_strv *archs = &o->build->archs;
 	struct fa_buf list = FA_BUF_INIT;
 
 	for (size_t i = 0; i < archs->n; i++)
 		fa_buf_addf(&list, "%s%s", i ? ";" : "", archs->v[i]);
-	fa_strv_pushf(out, "FLASH_ATTN_CUDA_ARCHS=%s", fa_buf_str(&list));
+	fa_strv_pushf(out, "%s=%s", o->rocm_home ? "GPU_ARCHS" : "FLASH_ATTN_CUDA_ARCHS", fa_buf_str(&list));
+	if (o->rocm_home)
+		fa_strv_push(out, "BUILD_TARGET=rocm");
 	fa_buf_release(&list);
 }
 
 static void add_gate(struct fa_strv *out, const struct fa_build_opts *o, const char *dir, const char *objects, const char *cxx)
 {
-	if (o->cuda_home) {
-		fa_strv_pushf(out, "PYTORCH_NVCC=%s/bin/nvcc", dir);
-		fa_strv_pushf(out, "FAINSTALL_GATE_NVCC=%s/bin/nvcc", o->cuda_home);
+	char *compiler = fa_build_compiler(o);
+
+	if (compiler) {
+		fa_strv_pushf(out, "PYTORCH_NVCC=%s/bin/%s", dir, fa_path_base(compiler));
+		fa_strv_pushf(out, "FAINSTALL_GATE_NVCC=%s", compiler);
 	}
+	free(compiler);
 	fa_strv_pushf(out, "CXX=%s/bin/c++", dir);
 	fa_strv_pushf(out, "FAINSTALL_GATE_DIR=%s", dir);
 	fa_strv_pushf(out, "FAINSTALL_GATE_CXX=%s", cxx);
@@ -174,8 +203,12 @@ int fa_build_env(struct fa_strv *out, const struct fa_build_opts *o, const char 
 		goto done;
 	inherit(out, sink);
 	fa_strv_pushf(out, "PATH=%s", path);
-	if (o->cuda_home)
+	if (o->rocm_home) {
+		fa_strv_pushf(out, "ROCM_HOME=%s", o->rocm_home);
+		fa_strv_pushf(out, "ROCM_PATH=%s", o->rocm_home);
+	} else if (o->cuda_home) {
 		fa_strv_pushf(out, "CUDA_HOME=%s", o->cuda_home);
+	}
 	if (o->tools)
 		fa_strv_pushf(out, "PYTHONPATH=%s", o->tools);
 	fa_strv_pushf(out, "SOURCE_DATE_EPOCH=%s", epoch);
@@ -188,7 +221,7 @@ int fa_build_env(struct fa_strv *out, const struct fa_build_opts *o, const char 
 		fa_strv_pushf(out, "NVCC_CCBIN=%s", cxx);
 	if (o->relax_cuda)
 		fa_strv_push(out, "FAINSTALL_RELAX_CUDA=1");
-	add_archs(out, &o->build->archs);
+	add_archs(out, o);
 	if (gate_dir)
 		add_gate(out, o, gate_dir, objects, cxx);
 	else

@@ -93,11 +93,26 @@ const struct fa_lock_package *fa_run_locked(const struct fa_run *run)
 	return run->opts->lock && run->choice->package ? fa_lock_package(run->opts->lock, run->choice->package) : NULL;
 }
 
+static bool says_ck(const struct fa_run *run)
+{
+	return run->choice->route && !strcmp(run->choice->route, "ck");
+}
+
 const char *fa_run_cuda_home(const struct fa_run *run)
 {
 	const char *home = run->toolkit ? run->toolkit : fa_facts_text(run->opts->facts, FA_FACT_CUDA_HOME);
 
 	return home && *home ? home : NULL;
+}
+
+const char *fa_run_rocm_home(const struct fa_run *run)
+{
+	const struct fa_facts *f = run->opts->facts;
+
+	for (size_t i = 0; says_ck(run) && i < f->n_toolkits; i++)
+		if (f->toolkits[i].kind && !strcmp(f->toolkits[i].kind, "rocm"))
+			return f->toolkits[i].home;
+	return NULL;
 }
 
 char *fa_run_cache(const char *name)
@@ -440,7 +455,8 @@ static int check_disk(const struct fa_run *run, struct fa_err *err)
 static void lock_compilers(struct fa_run *run)
 {
 	const struct fa_facts *f = run->opts->facts;
-	const char *cxx = fa_facts_text(f, FA_FACT_CXX), *home = fa_facts_text(f, FA_FACT_CUDA_HOME);
+	const char *cxx = fa_facts_text(f, FA_FACT_CXX), *rocm = fa_run_rocm_home(run),
+	           *home = rocm ? rocm : fa_facts_text(f, FA_FACT_CUDA_HOME);
 
 	if (!run->choice->build.wanted || fa_lock_get(run->lock, "compiler.cxx"))
 		return;
@@ -448,7 +464,7 @@ static void lock_compilers(struct fa_run *run)
 		fa_lock_set(run->lock, "compiler.cxx", "%s", cxx);
 	for (size_t i = 0; !run->toolkit && home && i < f->n_toolkits; i++)
 		if (f->toolkits[i].home && f->toolkits[i].version && !strcmp(f->toolkits[i].home, home))
-			fa_lock_set(run->lock, "compiler.nvcc", "%s", f->toolkits[i].version);
+			fa_lock_set(run->lock, rocm ? "compiler.hipcc" : "compiler.nvcc", "%s", f->toolkits[i].version);
 }
 
 /* ---- the steps */

@@ -40,7 +40,8 @@ struct gate {
 	const char *compiler;
 	char *unit;
 	char *temporary; /* TMPDIR of the compiler: nothing of a killed one stays behind */
-	bool cuda;
+	bool cuda;       /* compiles kernels: called as nvcc or hipcc */
+	bool hip;
 	double expect_s, priority;
 	int64_t expect_mib;
 	struct fa_objects objects; /* dir NULL: none are kept */
@@ -535,11 +536,31 @@ static int run_unit(struct gate *g, char **argv)
 	return stopped ? 128 + stopped : status;
 }
 
-/* Kernels that read none of torch's headers do not care which torch, or which Python, is in the include path. */
+/* torch asks hipcc for no list of the headers read; without one no object can be kept. The caller's; the texts are borrowed but the
+ * last. */
+static char **with_depfile(char **argv, const char *output)
+{
+	size_t n = 0;
+	char **more;
+
+	while (argv[n] && strcmp(argv[n], "-MF") != 0)
+		n++;
+	if (argv[n])
+		return NULL;
+	more = fa_calloc(n + 4, sizeof(*more));
+	memcpy(more, argv, n * sizeof(*more));
+	more[n] = (char *)"-MD";
+	more[n + 1] = (char *)"-MF";
+	more[n + 2] = fa_strf("%s.d", output);
+	return more;
+}
+
+/* Kernels that read none of torch's headers do not care which torch, or which Python, is in the include path. CK's read none. (A file that
+ * does has them in its list of headers, by content.) */
 static void look_for_kept(struct gate *g, char **argv)
 {
 	const char *dir = getenv("FAINSTALL_GATE_OBJECTS");
-	bool free_of_torch = false;
+	bool free_of_torch = g->hip;
 
 	if (!dir || !*dir || !g->cuda)
 		return;
@@ -578,9 +599,11 @@ int fa_gate_main(int argc, char **argv)
 	struct gate g = { .table = { .fd = -1, .leader_fd = -1, .mine = -1 } };
 	struct fa_err err = FA_ERR_INIT;
 	const char *output;
+	char **more = NULL;
 	int rc = 1;
 
-	g.cuda = argc > 0 && !strcmp(fa_path_base(argv[0]), "nvcc");
+	g.hip = argc > 0 && !strcmp(fa_path_base(argv[0]), "hipcc");
+	g.cuda = g.hip || (argc > 0 && !strcmp(fa_path_base(argv[0]), "nvcc"));
 	g.compiler = getenv(g.cuda ? "FAINSTALL_GATE_NVCC" : "FAINSTALL_GATE_CXX");
 	g.dir = getenv("FAINSTALL_GATE_DIR");
 	if (!g.compiler) {
@@ -598,6 +621,8 @@ int fa_gate_main(int argc, char **argv)
 	catch_signals();
 	g.output = output;
 	g.unit = unit_name(output);
+	if (g.hip && (more = with_depfile(argv, output)))
+		argv = more;
 	look_for_kept(&g, argv);
 	if (g.keeps && fa_objects_fetch(&g.objects, &g.object)) {
 		note_made(&g);
@@ -618,6 +643,9 @@ done:
 	fa_gate_table_close(&g.table);
 	if (g.temporary)
 		fa_file_remove_tree(g.temporary, NULL);
+	if (more)
+		free(more[argc + 2]);
+	free(more);
 	free(g.temporary);
 	free(g.unit);
 	fa_objects_release(&g.objects);

@@ -1,4 +1,4 @@
-/* The compiler gate: what PYTORCH_NVCC (and CXX) point at. `fainstall-worker` called under the name "nvcc" or "c++" runs
+/* The compiler gate: what PYTORCH_NVCC (and CXX) point at. `fainstall-worker` called under the name "nvcc", "hipcc" or "c++" runs
  * fa_gate_main. It waits until the unit may start, runs the real compiler, and records time and peak memory of each.
  *
  * There is no server. Every waiting gate has a slot in one table (a small file, mapped by all gates of this user on this machine,

@@ -176,7 +176,9 @@ static int show_gpus(struct fa_matrix *m, enum fa_show_form form, struct fa_buf 
 
 static int show_releases(struct fa_matrix *m, enum fa_show_form form, struct fa_buf *out, struct fa_err *err)
 {
-	struct fa_grid g = { { "line", "version", "Python", "torch", "nvcc", "on the index", "AMD (CK)", "never without" }, 8, FA_STRV_INIT };
+	struct fa_grid g = { { "line", "version", "Python", "torch", "nvcc", "on the index", "AMD (CK)", "never without" },
+		             8,
+		             FA_STRV_INIT };
 	struct fa_kb *kb;
 
 	if (fa_matrix_kb(&kb, m, err) < 0)

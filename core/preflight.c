@@ -83,15 +83,15 @@ static void on_line(void *ctx, const char *line, bool is_err)
 static int write_job(const struct fa_build_opts *o, const char *path, struct fa_err *err)
 {
 	struct fa_json *j = fa_json_new_object();
-	char *nvcc = fa_path_join(o->cuda_home ? o->cuda_home : "", "bin/nvcc"), *text;
+	char *compiler = fa_build_compiler(o), *text;
 	int rc;
 
-	fa_json_set_string(j, "nvcc_path", nvcc);
+	fa_json_set_string(j, "nvcc_path", compiler ? compiler : "/bin/nvcc");
 	fa_json_set(j, "archs", fa_json_new_strv(&o->build->archs));
 	text = fa_json_print(j, true);
 	rc = fa_file_write(path, text, strlen(text), err);
 	free(text);
-	free(nvcc);
+	free(compiler);
 	fa_json_free(j);
 	return rc;
 }

@@ -167,7 +167,7 @@ static bool holds_features(const struct fa_strv *words, const struct fa_strv *wa
 static bool holds_archs(const struct fa_strv *words, const struct fa_strv *wanted)
 {
 	for (size_t i = 0; i < wanted->n; i++) {
-		char *word = fa_strf("sm%s", wanted->v[i]);
+		char *word = fa_strf("%s%s", strncmp(wanted->v[i], "gfx", 3) != 0 ? "sm" : "", wanted->v[i]);
 		bool there = fa_strv_has(words, word);
 
 		free(word);

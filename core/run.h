@@ -85,6 +85,9 @@ int fa_run_find_wheel(struct fa_run *run, struct fa_err *err);
 /* The CUDA folder for compiling and checking; NULL: none. Borrowed. */
 const char *fa_run_cuda_home(const struct fa_run *run);
 
+/* The ROCm folder, where the plan compiles the CK build; NULL: it does not. Borrowed. */
+const char *fa_run_rocm_home(const struct fa_run *run);
+
 /* $XDG_CACHE_HOME/fainstall/NAME and the same in the data folder. The caller's. */
 char *fa_run_cache(const char *name);
 char *fa_run_data(const char *name);

@@ -52,7 +52,8 @@ static void builder_init(struct builder *b, const struct fa_run *run, const stru
 		b->build.jobs = 0;
 	b->opts = (struct fa_build_opts){ .source = b->source,
 		                          .python = run->env->python,
-		                          .cuda_home = fa_run_cuda_home(run),
+		                          .cuda_home = fa_run_rocm_home(run) ? NULL : fa_run_cuda_home(run),
+		                          .rocm_home = fa_run_rocm_home(run),
 		                          .tools = run->tools,
 		                          .wheel_dir = b->wheel_dir,
 		                          .log_dir = b->log_dir,

@@ -20,12 +20,21 @@ import traceback
 import types
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import profile_ck as ck  # noqa: E402
 import profile_hopper as hopper  # noqa: E402
 import profile_units as units  # noqa: E402
 
 
+LINE = 30000  # bytes; what is longer goes through a file
+
+
 def tell(**what):
-    print("fainstall " + json.dumps(what, sort_keys=True), flush=True)
+    text = json.dumps(what, sort_keys=True)
+    if len(text) > LINE and os.environ.get("FAINSTALL_GATE_DIR"):
+        path = os.path.join(os.environ["FAINSTALL_GATE_DIR"], "told.json")
+        units.write_if_changed(path, text)
+        text = json.dumps({"in": path})
+    print("fainstall " + text, flush=True)
 
 
 class Stop(Exception):
@@ -86,7 +95,7 @@ def stand_in(folder):
     loader.exec_module(version)
     sys.modules["torch.version"] = torch.version = version
     torch.__version__ = version.__version__
-    torch.cuda = module("torch.cuda", _is_compiled=lambda: version.cuda is not None, device_count=lambda: 0)
+    torch.cuda = module("torch.cuda", _is_compiled=lambda: bool(version.cuda or getattr(version, "hip", None)), device_count=lambda: 0)
     torch._C = module("torch._C", _GLIBCXX_USE_CXX11_ABI=cxx11_abi(folder))
     torch.utils = module("torch.utils", __path__=[os.path.join(folder, "utils")])
     # From 2.15 on these two reach into the library; of them cpp_extension.py uses a lock for builds at run time, and torch's folder.
@@ -146,7 +155,9 @@ def narrow(real, job, note):
         include_dirs = [str(d) for d in kw.get("include_dirs") or []]
         if hopper.knows(job["source"]):
             return narrowed(real, job, note, hopper.Work(job, sources, include_dirs), name, args, kw)
-        if not any(units.UNIT.search(s) for s in sources):  # another line or back end: as upstream has it
+        if any(ck.SOURCE.search(s) for s in sources):
+            return narrow_ck(real, job, note, name, sources, args[2:], kw)
+        if not any(units.UNIT.search(s) for s in sources):  # another line: as upstream has it
             if not units.Profile(job).full:
                 raise units.Refused("setup.py hands over no kernel that a profile knows by its name; this is not the source of a release",
                                     "build all of it: --profile full")
@@ -177,6 +188,42 @@ def narrowed(real, job, note, work, name, args, kw):
     return made
 
 
+def narrow_ck(real, job, note, name, sources, args, kw):
+    """The kernels are chosen already (generate_for); flags and architectures are upstream's, from GPU_ARCHS."""
+    profile = units.Profile(job)
+    ck.say_profile(profile, os.path.join(job["source"], ck.ENTRIES))
+    expect = ck.expect(sources)
+    kw["extra_link_args"] = list(kw.get("extra_link_args") or []) + ["-Wl,-s"]
+    note.update(ck.record(profile, sources, job["archs"]))
+    tell(units=[units.unit_name(s) for s in sources], profile=".".join(ck.label(profile)), expect=expect)
+    made = real(name, sources, *args, **kw)
+    # torch makes a set of them: another order, and another link, each time
+    made.sources = sorted(made.sources, key=lambda s: (-expect[units.unit_name(s)][0], s))
+    return made
+
+
+def generate_for(job):
+    """setup.py runs generate.py as a program of its own, and git where the source is a clone."""
+    run = subprocess.run
+
+    def instead(argv, *args, **kw):
+        if argv[:3] == ["git", "submodule", "update"]:
+            if not os.listdir(argv[-1]):
+                raise Stop("%s is empty, and nothing is fetched in the middle of a build" % argv[-1],
+                           "git submodule update --init %s" % argv[-1])
+            return subprocess.CompletedProcess(argv, 0)
+        if ck.is_generator(argv) and not units.Profile(job).full:
+            argv = [argv[0], os.path.abspath(ck.__file__), wanted] + argv[1:]
+        return run(argv, *args, **kw)
+
+    if not os.path.isdir(os.path.join(job["source"], ck.ENTRIES)):
+        raise Stop("flash-attn %s has no CK back end" % job["version"], "choose 2.6.2 or newer, or --route triton")
+    wanted = os.path.join(job["work"], "ck.json")
+    units.write_if_changed(wanted, json.dumps(dict(job, entries=ck.entry_text(job["source"]))))
+    ck.forget_kernels(os.path.join(job["source"], "build"))
+    subprocess.run = instead
+
+
 def keep_record(note):
     """The profile travels in the wheel: bdist_wheel copies what lies in egg-info to dist-info."""
     from setuptools.command.egg_info import egg_info
@@ -194,18 +241,20 @@ def keep_record(note):
 
 def toolkit(job, version):
     """("13.0.88", "cu130"), or what stands for it where torch is not for CUDA."""
-    if getattr(version, "hip", None):
-        return version.hip, "rocm" + "".join(version.hip.split(".")[:2])
-    if not version.cuda:
+    hip, path = getattr(version, "hip", None), job["nvcc_path"]
+    if hip and not path:  # nothing is compiled: the Triton back end
+        return hip, "rocm" + "".join(hip.split(".")[:2])
+    if not hip and not version.cuda:
         return "", "cpu"
-    path = job["nvcc_path"]
     if not os.access(path, os.X_OK):
-        raise Stop("%s: no compiler there" % path, "install the CUDA toolkit, or set CUDA_HOME to the folder that holds bin/nvcc")
-    text = subprocess.run([path, "-V"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True).stdout
-    m = re.search(r"release (\d+)\.(\d+).*?V([\d.]+)", text, flags=re.S)
+        raise Stop("%s: no compiler there" % path, "install ROCm with its compiler, or set ROCM_PATH to the folder that holds bin/hipcc" if hip
+                   else "install the CUDA toolkit, or set CUDA_HOME to the folder that holds bin/nvcc")
+    argument = "--version" if hip else "-V"
+    text = subprocess.run([path, argument], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True).stdout
+    m = re.search(r"HIP version: (\d+)\.(\d+)()" if hip else r"release (\d+)\.(\d+).*?V([\d.]+)", text, flags=re.S)
     if not m:
-        raise Stop("%s -V says no release: %s" % (path, text.strip().splitlines()[:1]))
-    return m[3], "cu%s%s" % (m[1], m[2])
+        raise Stop("%s %s says no release: %s" % (path, argument, text.strip().splitlines()[:1]))
+    return (text.strip(), "rocm%s%s" % (m[1], m[2])) if hip else (m[3], "cu%s%s" % (m[1], m[2]))
 
 
 def static_cudart(home):
@@ -241,7 +290,8 @@ def label(job, torch_version, cuda):
     """The local part of the wheel's version: builds that differ in what they hold, or fit, never share a name."""
     head = re.match(r"(\d+)\.(\d+)", torch_version)
     profile = hopper.profile_of(job) if hopper.knows(job["source"]) else units.Profile(job)
-    words = ["fa"] + profile.label() + ["sm" + a for a in job["archs"]] + [cuda, "torch%s%s" % (head[1], head[2])]
+    archs = [a if a.startswith("gfx") else "sm" + a for a in job["archs"]]
+    words = ["fa"] + (ck.label(profile) if job["ck"] else profile.label()) + archs + [cuda, "torch%s%s" % (head[1], head[2])]
     return ".".join(words)
 
 
@@ -271,8 +321,8 @@ def name_roots(job, torch_dir, version):
     """For the object store: what the compilers are, and the folders whose place does not matter."""
     cxx = os.environ.get("FAINSTALL_GATE_CXX") or "c++"
     said = subprocess.run([cxx, "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True).stdout
-    os.environ["FAINSTALL_GATE_IDENTITY"] = "nvcc %s\n%s" % (version, said)
-    cuda = os.environ.get("CUDA_HOME", "")
+    os.environ["FAINSTALL_GATE_IDENTITY"] = "%s %s\n%s" % (os.path.basename(job["nvcc_path"]), version, said)
+    cuda = os.environ.get("CUDA_HOME") or os.environ.get("ROCM_HOME", "")
     roots = [("S", job["source"]), ("R", os.path.dirname(job["source"])), ("W", job["work"]), ("F", os.path.dirname(units.HOME)),
              ("T", torch_dir), ("C", cuda), ("C", os.path.realpath(cuda)), ("P", os.path.join(sys.prefix, "include")),
              ("P", sysconfig.get_paths()["include"])]
@@ -288,17 +338,17 @@ def run_setup(job, note, real_torch):
         import torch
     else:
         torch = stand_in(folder)
-        if getattr(torch.version, "hip", None):
-            raise NotImplementedError("torch for ROCm asks its own libraries")
     import torch.utils.cpp_extension as ext
 
     version, cuda = toolkit(job, torch.version)
     job["torch_folder"] = folder
+    job["ck"] = os.path.basename(job["nvcc_path"]) == "hipcc"
     job["label"] = label(job, torch.__version__, cuda)
     job["work"] = os.path.join(job["build"], job["label"])
     os.environ["FLASH_ATTN_LOCAL_VERSION"] = job["label"]
     note.update(schema="fainstall.profile/1", version=job["version"], torch=torch.__version__, torch_cuda=torch.version.cuda,
-                python="%d.%d" % sys.version_info[:2], nvcc=version, label=job["label"])
+                torch_hip=getattr(torch.version, "hip", None), python="%d.%d" % sys.version_info[:2], label=job["label"],
+                **{"hipcc" if job["ck"] else "nvcc": version})
     if os.environ.get("FAINSTALL_RELAX_CUDA") == "1" and hasattr(ext, "_check_cuda_version"):
         ext._check_cuda_version = lambda *args, **kwargs: None
         job["link_args"] = static_cudart(os.environ["CUDA_HOME"])
@@ -308,6 +358,8 @@ def run_setup(job, note, real_torch):
     keep_record(note)
     if hopper.knows(job["source"]):
         hopper.prepare(job)
+    if job["ck"]:
+        generate_for(job)
     os.chdir(job["source"])
     sys.path.insert(0, job["source"])
     dist = os.path.join(job["work"], "dist")

@@ -1,5 +1,5 @@
 /* fainstall-worker: what downloads, clones, unpacks, builds and installs. Started by fainstall with a job on stdin; called
- * under the name "nvcc" or "c++" it is the compiler gate. */
+ * under the name "nvcc", "hipcc" or "c++" it is the compiler gate. */
 #include "archive.h"
 #include "fetch.h"
 #include "file.h"
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 {
 	const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
 
-	if (!strcmp(name, "nvcc") || !strcmp(name, "c++"))
+	if (!strcmp(name, "nvcc") || !strcmp(name, "hipcc") || !strcmp(name, "c++"))
 		return fa_gate_main(argc, argv);
 	if (argc == 4 && !strcmp(argv[1], "unpack"))
 		return unpack(argv[2], argv[3]);

@@ -1,4 +1,4 @@
-"""One tiny CUDA unit and one tiny C++ unit side by side, linked and loaded, before hours are spent.
+"""One tiny CUDA (or HIP) unit and one tiny C++ unit side by side, linked and loaded, before hours are spent.
 
 usage: preflight.py JOB.json     Prints "fainstall {…}" lines: check=NAME seconds=… cpu=…, or error=… next=… id=…"""
 
@@ -45,6 +45,10 @@ def known_cause(text, what):
     return Stop("unknown", "%s: %s" % (what, bad[0]), "fainstall diagnose shows more of the log")
 
 
+def is_rocm(job):
+    return os.path.basename(job["nvcc_path"]) == "hipcc"
+
+
 # ---- what can be read without compiling
 
 
@@ -86,6 +90,25 @@ def check_toolkit(job, torch):
                 "use a newer CUDA toolkit, or --arch with one of these")
 
 
+def check_rocm(job, torch):
+    """hipcc has no list of architectures: the tiny unit is compiled for those that are wanted."""
+    hipcc = job["nvcc_path"]
+    try:
+        said = run([hipcc, "--version"], timeout=60).stdout
+    except (OSError, subprocess.SubprocessError) as e:
+        raise Stop("hipcc_broken", "%s does not run: %s" % (hipcc, e), "install ROCm again, or set ROCM_PATH to one that works")
+    m = re.search(r"HIP version: (\d+)\.(\d+)", said)
+    if not m:
+        lines = [line for line in said.splitlines() if line.strip()][-1:] or ["nothing"]
+        raise Stop("hipcc_broken", "%s --version says no version of HIP: %s" % (hipcc, lines[0][:200]), "install ROCm's compiler again")
+    hip = re.search(r"^hip\b[^=]*=\s*['\"](\d+)\.(\d+)", read(os.path.join(torch, "version.py")), flags=re.M)
+    if not hip:
+        raise Stop("torch_without_rocm", "torch in %s is built without ROCm" % os.path.dirname(torch), "install a torch for ROCm %s.%s" % m.groups())
+    if hip[1] != m[1]:
+        raise Stop("toolkit_major", "hipcc is of ROCm %s.%s, torch is built for ROCm %s.%s" % (m.groups() + hip.groups()),
+                   "install ROCm %s with its compiler, or a torch for ROCm %s" % (hip[1], m[1]))
+
+
 def check_host_compiler(job, cxx):
     """The limit stands in the toolkit's own header."""
     home = os.path.dirname(os.path.dirname(job["nvcc_path"]))
@@ -123,17 +146,20 @@ def cpu_of_children():
 
 def compile_both(job, torch, cxx, folder):
     home = os.path.dirname(os.path.dirname(job["nvcc_path"]))
-    include = os.path.join(torch, "include")
+    include, hip = os.path.join(torch, "include"), is_rocm(job)
     cu, cpp = os.path.join(folder, "cu.o"), os.path.join(folder, "cpp.o")
     archs = [x for a in job["archs"] for x in ("-gencode", "arch=compute_%s,code=sm_%s" % (a, a))]
     standard = "-std=c++20" if "C++20" in read(os.path.join(include, "ATen", "ATen.h")) else "-std=c++17"
     jobs = {
+        "HIP unit": [job["nvcc_path"], "-c", os.path.join(HERE, "unit.hip"), "-o", cu, standard, "-fPIC", "-O1"] + [
+            "--offload-arch=" + a for a in job["archs"]],
         "cuda unit": [job["nvcc_path"], "-c", os.path.join(HERE, "unit.cu"), "-o", cu, standard, "-Xcompiler", "-fPIC",
                       "--threads", str(len(job["archs"]))] + archs,
         "C++ unit": [cxx, "-c", os.path.join(HERE, "unit.cpp"), "-o", cpp, standard, "-fPIC", "-O1", "-w", "-I" + include,
                      "-I" + os.path.join(include, "torch/csrc/api/include"), "-I" + os.path.join(home, "include"),
-                     "-I" + sysconfig.get_paths()["include"]],
+                     "-I" + sysconfig.get_paths()["include"]] + ["-DUSE_ROCM"] * hip,
     }
+    del jobs["cuda unit" if hip else "HIP unit"]
     began, before = time.monotonic(), cpu_of_children()
     running = {name: subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                       universal_newlines=True, errors="replace") for name, argv in jobs.items()}
@@ -155,7 +181,7 @@ def link_and_load(job, torch, cxx, objects, folder):
     so = os.path.join(folder, "fainstall_preflight.so")
     began = time.monotonic()
     done = run([cxx, "-shared", "-o", so] + objects + ["-L" + d for d in libs] + [
-        "-L" + os.path.join(torch, "lib"), "-lc10", "-lcudart", "-Wl,-rpath," + os.path.join(torch, "lib")] + [
+        "-L" + os.path.join(torch, "lib"), "-lc10", "-lamdhip64" if is_rocm(job) else "-lcudart", "-Wl,-rpath," + os.path.join(torch, "lib")] + [
         "-Wl,-rpath," + d for d in libs])
     print(done.stdout, end="")
     if done.returncode != 0:
@@ -175,8 +201,11 @@ def main():
     folder = tempfile.mkdtemp(prefix="fainstall-preflight-")
     try:
         torch = torch_folder()
-        check_toolkit(job, torch)
-        check_host_compiler(job, cxx)
+        if is_rocm(job):
+            check_rocm(job, torch)
+        else:
+            check_toolkit(job, torch)
+            check_host_compiler(job, cxx)
         check_python()
         link_and_load(job, torch, cxx, compile_both(job, torch, cxx, folder), folder)
     except Stop as e:

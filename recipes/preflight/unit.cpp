@@ -1,6 +1,8 @@
 // What the C++ entry file needs of Python and torch.
 #include <Python.h>
+#ifndef USE_ROCM
 #include <c10/cuda/CUDAStream.h>
+#endif
 #include <c10/util/Exception.h>
 #include <torch/version.h>
 

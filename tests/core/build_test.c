@@ -23,6 +23,7 @@ static char self[4096], *home;
 static struct fa_buf told; /* one line an event */
 static volatile int cancel;
 static int64_t ended, most_ahead; /* units, and by how many more were said to be done */
+static int64_t total;             /* units of the build, as said last */
 
 static void listen(void *ctx, const struct fa_event *e)
 {
@@ -33,6 +34,8 @@ static void listen(void *ctx, const struct fa_event *e)
 	if (e->kind == FA_EVENT_UNIT_BEGIN && !strcmp(e->id, "slow"))
 		cancel = FA_BUILD_DRAIN;
 	ended += e->kind == FA_EVENT_UNIT_END;
+	if (e->kind == FA_EVENT_UNIT_END)
+		total = e->total;
 	if (e->kind == FA_EVENT_UNIT_END && e->done - ended > most_ahead)
 		most_ahead = e->done - ended;
 }
@@ -99,15 +102,16 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Builds with an "interpreter" that runs this shell text. */
-static int build(char **wheel, const char *python, struct fa_err *err)
+/* Builds with an "interpreter" that runs this shell text; hip: the CK build, with the hipcc of the folder rocm. */
+static int build_for(char **wheel, bool hip, const char *python, struct fa_err *err)
 {
-	char *source = path_of("source"), *interpreter = path_of("python"), *cuda = path_of("cuda"),
+	char *source = path_of("source"), *interpreter = path_of("python"), *home_of = path_of(hip ? "rocm" : "cuda"),
 	     *wheels = path_of("wheels");
 	struct fa_plan_build plan = { .wanted = true, .profile = (char *)"training" };
 	struct fa_build_opts opts = { .source = source,
 		                      .python = interpreter,
-		                      .cuda_home = cuda,
+		                      .cuda_home = hip ? NULL : home_of,
+		                      .rocm_home = hip ? home_of : NULL,
 		                      .wheel_dir = wheels,
 		                      .build = &plan,
 		                      .version = "2.8.3",
@@ -116,15 +120,22 @@ static int build(char **wheel, const char *python, struct fa_err *err)
 	int rc;
 
 	script("python", text);
-	fa_strv_push(&plan.archs, "90");
+	fa_strv_push(&plan.archs, hip ? "gfx90a" : "90");
+	if (hip)
+		fa_strv_push(&plan.archs, "gfx942");
 	rc = fa_build_wheel(wheel, NULL, &opts, &sink, 3, err);
 	fa_strv_release(&plan.archs);
 	free(text);
 	free(source);
 	free(interpreter);
-	free(cuda);
+	free(home_of);
 	free(wheels);
 	return rc;
+}
+
+static int build(char **wheel, const char *python, struct fa_err *err)
+{
+	return build_for(wheel, false, python, err);
 }
 
 static bool was_told(const char *text)
@@ -338,6 +349,68 @@ static void settings_of_other_builds_are_named_and_left_out(void **state)
 	free(wheel);
 }
 
+/* A command line as torch's builder writes it for a CK kernel: -c twice, no list of headers. */
+static void a_kernel_of_ck_goes_through_the_gate_as_hipcc(void **state)
+{
+	struct fa_err err = FA_ERR_INIT;
+	char *wheel = NULL, *kept = path_of("data/fainstall/objects");
+
+	(void)state;
+	script("rocm/bin/hipcc", "#!/bin/sh\nfor a; do [ \"$p\" = -o ] && o=$a; [ \"$p\" = -MF ] && d=$a; p=$a; done\n"
+	                         ": >\"$o\"; echo \"$o: $PWD/fmha_x.hip\" >\"$d\"; echo \"hipcc: $*\" >&2\n");
+	setenv("HIPCC_COMPILE_FLAGS_APPEND", "-O0", 1);
+	setenv("OPT_DIM", "32", 1);
+	assert_int_equal(build_for(&wheel, true,
+	                           "echo 'fainstall {\"units\": [\"fmha_x\"]}'\n: >fmha_x.hip\n"
+	                           "echo \"set $BUILD_TARGET $GPU_ARCHS $ROCM_HOME/ $FLASH_ATTN_CUDA_ARCHS $OPT_DIM.\"\n"
+	                           "\"$PYTORCH_NVCC\" -I/x -c -c $PWD/fmha_x.hip -o $PWD/fmha_x.o --offload-arch=gfx90a -mllvm "
+	                           "--lsr-drop-solution=1 -fno-gpu-rdc\n"
+	                           "rm fmha_x.o\n\"$PYTORCH_NVCC\" -I/x -c -c $PWD/fmha_x.hip -o $PWD/fmha_x.o "
+	                           "--offload-arch=gfx90a -mllvm --lsr-drop-solution=1 -fno-gpu-rdc\n"
+	                           "[ -e fmha_x.o ]\necho 'fainstall {\"wheel\": \"/w/x.whl\"}'",
+	                           &err),
+	                 0);
+	unsetenv("HIPCC_COMPILE_FLAGS_APPEND");
+	unsetenv("OPT_DIM");
+	assert_true(was_told("set rocm gfx90a;gfx942 "));
+	assert_true(was_told("/rocm/  ."));
+	assert_true(was_told("unit_end fmha_x ok"));
+	assert_true(was_told("HIPCC_COMPILE_FLAGS_APPEND, OPT_DIM") || was_told("OPT_DIM, HIPCC_COMPILE_FLAGS_APPEND"));
+	assert_true(fa_file_is_dir(kept)); /* the second was not compiled */
+	assert_null(strstr(strstr(fa_buf_str(&told), "hipcc: ") + 1, "hipcc: "));
+	free(kept);
+	free(wheel);
+}
+
+static void a_rocm_without_hipcc_is_named(void **state)
+{
+	struct fa_err err = FA_ERR_INIT;
+	char *wheel = NULL;
+
+	(void)state;
+	assert_int_equal(build_for(&wheel, true, "", &err), -1);
+	assert_int_equal(err.status, FA_MACHINE);
+	assert_non_null(strstr(err.text, "rocm/bin/hipcc"));
+	assert_non_null(strstr(err.next, "ROCM_PATH"));
+}
+
+static void units_too_many_for_a_line_are_read_from_a_file(void **state)
+{
+	struct fa_err err = FA_ERR_INIT;
+	char *wheel = NULL;
+
+	(void)state;
+	assert_int_equal(build(&wheel,
+	                       "echo '{\"units\": [\"one\", \"later\"]}' >told.json\necho \"fainstall {\\\"in\\\": "
+	                       "\\\"$PWD/told.json\\\"}\"\n"
+	                       "cc one\necho 'fainstall {\"wheel\": \"/w/x.whl\"}'",
+	                       &err),
+	                 0);
+	assert_true(was_told("unit_end one ok"));
+	assert_int_equal(total, 2);
+	free(wheel);
+}
+
 static void what_is_missing_is_named(void **state)
 {
 	struct fa_err err = FA_ERR_INIT;
@@ -396,6 +469,12 @@ static void a_changed_source_and_torch_without_torch(void **state)
 	must_pass("tests/gate/build_py_test.py");
 }
 
+static void kernels_of_ck(void **state)
+{
+	(void)state;
+	must_pass("tests/gate/ck_test.py");
+}
+
 static void what_the_preflight_finds_has_its_own_cause(void **state)
 {
 	(void)state;
@@ -418,14 +497,18 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(an_object_that_was_damaged_since_is_made_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(settings_of_other_builds_are_named_and_left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_missing_is_named, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_kernel_of_ck_goes_through_the_gate_as_hipcc, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_rocm_without_hipcc_is_named, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(units_too_many_for_a_line_are_read_from_a_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(profiles_of_a_small_release, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(profiles_of_a_small_hopper, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_changed_source_and_torch_without_torch, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(kernels_of_ck, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_the_preflight_finds_has_its_own_cause, set_up, tear_down),
 	};
 	int failed;
 
-	if (!strcmp(fa_path_base(argv[0]), "nvcc"))
+	if (!strcmp(fa_path_base(argv[0]), "nvcc") || !strcmp(fa_path_base(argv[0]), "hipcc"))
 		return fa_gate_main(argc, argv);
 	if (!realpath("/proc/self/exe", self))
 		return 1;

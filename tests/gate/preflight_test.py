@@ -140,5 +140,43 @@ def a_library_that_the_linker_does_not_find():
     named(m.preflight(), "linker_library", "cudart")
 
 
+def rocm(compiles="exit 0", said="HIP version: 6.4.43484-123eb5128", torch="hip: Optional[str] = '6.4.43482-0f2d60242'"):
+    m = Machine()
+    m.script("rocm/bin/hipcc", "case $1 in\n--version) echo '%s' ;;\n*) %s ;;\nesac" % (said, compiles))
+    m.nvcc = m.at("rocm/bin/hipcc")
+    put(m.at("site/torch/version.py"), "cuda: Optional[str] = None\n%s\n" % torch)
+    return m
+
+
+def a_hipcc_that_does_not_start_or_says_nothing():
+    m = rocm()
+    os.remove(m.nvcc)
+    named(m.preflight(["gfx942"]), "hipcc_broken", m.nvcc, "does not run")
+    named(rocm(said="Can not find clang").preflight(["gfx942"]), "hipcc_broken", "Can not find clang")
+
+
+def a_torch_of_another_rocm_or_of_none():
+    named(rocm(said="HIP version: 7.1.25424-1").preflight(["gfx942"]), "toolkit_major", "hipcc is of ROCm 7.1", "torch is built for ROCm 6.4")
+    named(rocm(torch="hip: Optional[str] = None").preflight(["gfx942"]), "torch_without_rocm")
+
+
+def each_fault_of_rocm_by_its_words():
+    for text, ident, words in (
+            ("clang++: error: invalid target ID 'gfx950'; format is a processor name followed by", "arch", "does not know the architecture gfx950"),
+            ("clang++: error: cannot find ROCm device library for gfx942; provide its path", "arch", "nothing for gfx942"),
+            ("clang++: error: cannot find ROCm device library; provide its path via '--rocm-path'", "rocm_device_libs", "device libraries"),
+            ("clang++: error: cannot find HIP runtime; provide its path via '--rocm-path'", "hip_headers", "headers of HIP"),
+            ("unit.hip:2:10: fatal error: 'hip/hip_fp16.h' file not found", "hip_headers", "headers of HIP"),
+            ("clang++: error: unable to execute command: Executable \"lld\" doesn't exist!", "rocm_incomplete", "lld is missing"),
+            ("cuda_wrappers/cmath:27:15: fatal error: 'cmath' file not found", "cxx_headers", "cmath")):
+        named(rocm("cat <<'TEXT'\n%s\nTEXT\nexit 1" % text).preflight(["gfx942"]), ident, words)
+
+
+def the_runtime_of_hip_is_linked():
+    m = rocm()
+    m.script("bin/c++", CXX.replace("*) exit 0", "-shared) echo \"ld: $*\" | grep -q lamdhip64 && echo 'ld: cannot find -lamdhip64'; exit 1 ;;\n*) exit 0") % "12.2.0")
+    named(m.preflight(["gfx942"]), "linker_library", "amdhip64")
+
+
 with tempfile.TemporaryDirectory(prefix="fa-preflight-test-") as BASE:
-    checks.run_all(globals(), ("put", "named", "Machine"))
+    checks.run_all(globals(), ("put", "named", "Machine", "rocm"))

@@ -54,7 +54,7 @@ int main(int argc, char **argv)
 	struct fa_build_opts opts = { .build = &plan, .cancel = &cancel };
 	const struct fa_sink sink = { .emit = show };
 	struct fa_err err = FA_ERR_INIT;
-	char *wheel = NULL, *log, *version;
+	char *wheel = NULL, *log, *version, *hipcc;
 	int rc;
 
 	if (argc != 11)
@@ -65,7 +65,8 @@ int main(int argc, char **argv)
 	opts.source = argv[1];
 	opts.version = version = release_of(argv[1]);
 	opts.python = argv[2];
-	opts.cuda_home = argv[3];
+	hipcc = fa_path_join(argv[3], "bin/hipcc");
+	*(fa_file_exists(hipcc) ? &opts.rocm_home : &opts.cuda_home) = argv[3];
 	opts.wheel_dir = argv[4];
 	opts.tools = getenv("TOOLS");
 	plan.profile = argv[5];
@@ -77,7 +78,7 @@ int main(int argc, char **argv)
 	plan.jobs = atoi(argv[10]);
 	log = fa_strf("%s/log", opts.wheel_dir);
 	opts.log_dir = log;
-	rc = fa_build_preflight(&opts, &sink, 0, &err);
+	rc = getenv("NO_PREFLIGHT") ? 0 : fa_build_preflight(&opts, &sink, 0, &err);
 	if (rc == 0)
 		rc = fa_build_wheel(&wheel, NULL, &opts, &sink, 1, &err);
 	if (rc < 0)
@@ -87,6 +88,7 @@ int main(int argc, char **argv)
 	free(wheel);
 	free(log);
 	free(version);
+	free(hipcc);
 	fa_strv_release(&plan.dtypes);
 	fa_strv_release(&plan.head_dims);
 	fa_strv_release(&plan.features);
