@@ -214,7 +214,12 @@ def generate_for(job):
             return subprocess.CompletedProcess(argv, 0)
         if ck.is_generator(argv) and not units.Profile(job).full:
             argv = [argv[0], os.path.abspath(ck.__file__), wanted] + argv[1:]
-        return run(argv, *args, **kw)
+        try:
+            return run(argv, *args, **kw)
+        except subprocess.CalledProcessError as e:
+            if e.returncode != ck.REFUSED:
+                raise
+            raise units.Refused(*json.loads(units.read(wanted + ".refused")))
 
     if not os.path.isdir(os.path.join(job["source"], ck.ENTRIES)):
         raise Stop("flash-attn %s has no CK back end" % job["version"], "choose 2.6.2 or newer, or --route triton")
@@ -353,7 +358,7 @@ def run_setup(job, note, real_torch):
         ext._check_cuda_version = lambda *args, **kwargs: None
         job["link_args"] = static_cudart(os.environ["CUDA_HOME"])
     ext.CUDAExtension = narrow(ext.CUDAExtension, job, note)
-    job["math_headers"] = math_headers(job)
+    job["math_headers"] = [] if job["ck"] else math_headers(job)
     name_roots(job, folder, version)
     keep_record(note)
     if hopper.knows(job["source"]):

@@ -23,6 +23,7 @@ SOURCE = re.compile(r"(^|/)fmha_\w*wd_\w+\.(cu|cpp|hip)$")
 ENTRIES = "csrc/flash_attn_ck"
 # What the CK kernels have a switch for. Causal and local calls share kernels, and padded ones serve every length.
 FEATURES = ("dropout", "alibi", "split")
+REFUSED = 3  # exit status; the sentence and the next step lie in WANTED.json.refused
 HELD = re.compile(r'"(invalid argument for fmha_\w+)"')
 
 
@@ -164,16 +165,16 @@ def once_more(program, arguments):
     runpy.run_path(program, run_name="__main__")
 
 
-def main():
-    with open(sys.argv[1], encoding="utf-8") as f:
+def main(path, program, arguments):
+    with open(path, encoding="utf-8") as f:
         wanted = json.load(f)
     try:
-        generate(wanted, sys.argv[2], sys.argv[3:])
+        generate(wanted, program, arguments)
     except units.Refused as e:
-        print("fainstall " + json.dumps({"error": str(e), "next": e.step}), flush=True)
-        return 1
+        units.write_if_changed(path + ".refused", json.dumps([str(e), e.step]))
+        return REFUSED
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3:]))
