@@ -391,10 +391,9 @@ static const char *normal_version(struct fa_kb *kb, const char *version)
 
 /* Folder hopper/ of upstream's repository: of the commits with one version the newest stands for it. What was called otherwise, or is in
  * no repository, is not built. */
-static void make_hopper_release(struct fa_kb *kb, const struct fa_json *table, const struct fa_json *row)
+static void make_hopper_release(struct fa_kb *kb, const struct fa_json *row)
 {
-	const char *version = STR(row, "version") ? normal_version(kb, STR(row, "version")) : NULL,
-	           *profile = STR(row, "profile");
+	const char *version = STR(row, "version") ? normal_version(kb, STR(row, "version")) : NULL;
 	const struct fa_kb_line *l = fa_kb_line(kb, "fa3");
 	struct fa_kb_release *r;
 
@@ -411,15 +410,12 @@ static void make_hopper_release(struct fa_kb *kb, const struct fa_json *table, c
 		                     .nvcc = STR(row, "nvcc"),
 		                     .cutlass = STR(row, "cutlass"),
 		                     .sdist_bytes = -1 };
-	fa_json_each (p, fa_json_get(table, "profiles"))
-		if (profile && STR(p, "profile") && !strcmp(STR(p, "profile"), profile))
-			r->units = (int)fa_json_get_number(p, "units_without_sm80", 0);
 }
 
 static void make_hopper_releases(struct fa_kb *kb, const struct fa_json *table)
 {
 	fa_json_each (row, fa_json_get(table, "rows"))
-		make_hopper_release(kb, table, row);
+		make_hopper_release(kb, row);
 }
 
 /* ---- units, lines, sources */

@@ -124,7 +124,6 @@ struct fa_kb_release {
 	const char *sdist_file, *sdist_sha256;
 	int64_t sdist_bytes;
 	const struct fa_kb_profile *profile;
-	int units; /* of all of it, where no profile says; 0: unknown */
 	bool triton, published;
 };
 

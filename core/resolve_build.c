@@ -295,9 +295,7 @@ static int units_of(const struct fa_solve *s, const struct fa_plan_build *b, con
 {
 	const struct fa_kb_release *r = s->found.release;
 
-	if (!says(b->profile, "full") || !r)
-		return l->units;
-	return r->profile ? r->profile->units : r->units ? r->units : l->units;
+	return says(b->profile, "full") && r && r->profile ? r->profile->units : l->units;
 }
 
 int fa_solve_peak(struct fa_solve *s)

@@ -257,14 +257,14 @@ class Work:
         self.describe()
 
     def keep(self, cuda):
-        """A unit whose kernels are wanted only in part is replaced by the smaller ones that it includes."""
+        """A unit that only includes smaller ones (3.0.0b1: all head dims in one) is those that are wanted: what it takes of memory
+        would be theirs together."""
         self.kept, self.left_out, self.kept_sources, self.plans = [], [], [], []
         for source in cuda:
             all_leaves = leaves(source)
             parts = {leaf: kernels(leaf) for leaf in all_leaves}
             wanted = [leaf for leaf in all_leaves if any(self.profile.keeps(k) for k in parts[leaf])]
-            whole = self.profile.full and len(wanted) == len(all_leaves)
-            self.kept_sources += [source] if whole else self.plan(wanted, parts)
+            self.kept_sources += self.plan(wanted, parts)
             for leaf in all_leaves:
                 (self.kept if leaf in wanted else self.left_out).extend(parts[leaf])
         there = self.kept + self.left_out
