@@ -403,6 +403,144 @@ static void a_hash_that_differs_is_refused(void **state)
 	assert_int_equal(n_built, 0);
 }
 
+/* ---- a folder of sources */
+
+static void put(const char *below, const char *text)
+{
+	char *path = fa_path_join(home, below), *dir = fa_path_dir(path);
+
+	assert_int_equal(fa_file_mkdirs(dir, NULL), 0);
+	assert_int_equal(fa_file_write(path, text, strlen(text), NULL), 0);
+	free(path);
+	free(dir);
+}
+
+static void step_becomes(struct run *r, size_t i, enum fa_step_kind kind, const char *args)
+{
+	r->plan.steps[i].kind = kind;
+	fa_json_free(r->plan.steps[i].args);
+	assert_int_equal(fa_json_parse(&r->plan.steps[i].args, args, strlen(args), "args", NULL), 0);
+}
+
+/* setup.py lies in a folder of the source, and two steps edit it. */
+static void take_folder(struct run *r, const char *below)
+{
+	char *folder = fa_path_join(home, below),
+	     *clone = fa_strf("{\"url\":\"%s\",\"submodules\":[{\"path\":\"csrc/cutlass\"}]}", folder);
+
+	step_becomes(r, 2, FA_STEP_CLONE, clone);
+	step_becomes(r, 3, FA_STEP_EDIT,
+	             "{\"edits\":[{\"file\":\"hopper/setup.py\",\"find\":\" fetch\",\"replace\":\"\",\"count\":1}]}");
+	step_becomes(r, 4, FA_STEP_EDIT,
+	             "{\"edits\":[{\"file\":\"hopper/setup.py\",\"find\":\"c++17\",\"replace\":\"c++20\",\"count\":2}]}");
+	step_becomes(r, 7, FA_STEP_BUILD, "{\"folder\":\"hopper\"}");
+	free(folder);
+	free(clone);
+}
+
+static void prepare_folder(struct run *r, const char *below)
+{
+	char *setup = fa_path_join(below, "hopper/setup.py"), *header = fa_path_join(below, "csrc/cutlass/x.h");
+
+	put(setup, "c++17 fetch c++17");
+	put(header, "one");
+	prepare(r);
+	take_folder(r, below);
+	free(setup);
+	free(header);
+}
+
+static void a_folder_of_sources_is_copied_and_edits_add_up(void **state)
+{
+	char *setup = fa_path_join(home, "src/hopper/setup.py");
+	struct fa_buf text = FA_BUF_INIT;
+	struct run r;
+
+	(void)state;
+	prepare_folder(&r, "src");
+	must(&r); /* the build reads what both edits made of it, in the folder that the step names */
+	assert_int_equal(n_built, 1);
+	assert_int_equal(fa_file_read(&text, setup, 100, NULL), 0);
+	assert_string_equal(fa_buf_str(&text), "c++17 fetch c++17");
+	assert_int_equal(strlen(fa_lock_get(&r.lock, "source.tree")), 64);
+	assert_null(fa_lock_get(&r.lock, "source.url"));
+	finish(&r, true);
+	prepare_folder(&r, "src");
+	must(&r);
+	assert_int_equal(n_built, 1);
+	finish(&r, true);
+	prepare_folder(&r, "elsewhere/src"); /* the same source, wherever it lies */
+	must(&r);
+	assert_int_equal(n_built, 1);
+	finish(&r, true);
+	prepare_folder(&r, "src");
+	put("src/csrc/cutlass/x.h", "two"); /* another one, where the last lay */
+	must(&r);
+	assert_int_equal(n_built, 2);
+	finish(&r, true);
+	fa_buf_release(&text);
+	free(setup);
+}
+
+static void a_submodule_that_is_not_there_is_named(void **state)
+{
+	char *path = fa_path_join(home, "src/csrc/cutlass/x.h");
+	struct run r;
+
+	(void)state;
+	prepare_folder(&r, "src");
+	unlink(path);
+	assert_int_equal(go(&r), -1);
+	assert_int_equal(r.err.status, FA_USAGE);
+	assert_non_null(strstr(r.err.text, "src/csrc/cutlass: nothing is there"));
+	assert_non_null(strstr(r.err.next, "submodule update --init csrc/cutlass"));
+	finish(&r, false);
+	free(path);
+}
+
+static void a_lock_knows_its_folder_of_sources(void **state)
+{
+	char *wheels = fa_path_join(home, "data/fainstall/wheels"), *tree;
+	struct fa_buf text = FA_BUF_INIT;
+	struct fa_lock l;
+	struct run r;
+
+	(void)state;
+	prepare_folder(&r, "src");
+	must(&r);
+	fa_lock_print(&text, &r.lock);
+	assert_int_equal(fa_lock_parse(&l, text.data, text.len, "lock", NULL), 0);
+	assert_null(strstr(fa_buf_str(&text), home));
+	tree = fa_strdup(fa_lock_get(&l, "source.tree"));
+	finish(&r, true);
+	assert_int_equal(fa_file_remove_tree(wheels, NULL), 0);
+	prepare_folder(&r, "other"); /* the same files */
+	r.opts.lock = &l;
+	must(&r);
+	assert_int_equal(n_built, 2);
+	assert_string_equal(fa_lock_get(&r.lock, "source.tree"), tree);
+	finish(&r, true);
+	assert_int_equal(fa_file_remove_tree(wheels, NULL), 0);
+	prepare_folder(&r, "other");
+	put("other/csrc/cutlass/x.h", "two");
+	r.opts.lock = &l;
+	assert_int_equal(go(&r), -1);
+	assert_int_equal(r.err.status, FA_INTEGRITY);
+	assert_non_null(strstr(r.err.text, "is another source"));
+	finish(&r, false);
+	prepare_folder(&r, "src");
+	step_becomes(&r, 2, FA_STEP_CLONE, "{\"url\":\"http://127.0.0.1:9/x.git\",\"commit\":\"0\"}");
+	r.opts.lock = &l;
+	assert_int_equal(go(&r), -1);
+	assert_int_equal(r.err.status, FA_INTEGRITY);
+	assert_non_null(strstr(r.err.next, "--source DIR"));
+	finish(&r, false);
+	fa_buf_release(&text);
+	fa_lock_release(&l);
+	free(wheels);
+	free(tree);
+}
+
 /* The steps of a plan that takes a file: fetch, pip, xray, install. */
 static void take_wheels(struct run *r, const char *first, const char *second)
 {
@@ -855,6 +993,9 @@ int main(void)
 		T(a_key_in_an_address_is_in_no_lock),
 		T(an_edit_that_does_not_apply_is_refused),
 		T(a_hash_that_differs_is_refused),
+		T(a_folder_of_sources_is_copied_and_edits_add_up),
+		T(a_submodule_that_is_not_there_is_named),
+		T(a_lock_knows_its_folder_of_sources),
 		T(a_wheel_that_does_not_fit_gives_way_to_the_next_candidate),
 		T(without_another_candidate_the_next_command_is_named),
 		T(pip_that_cannot_resolve_changes_nothing),
