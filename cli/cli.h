@@ -11,7 +11,7 @@ enum cli_command {
 	CLI_COMMANDS,
 };
 
-enum cli_wishes { CLI_WISHES_NONE, CLI_WISHES_ENV, CLI_WISHES_ALL };
+enum cli_wishes { CLI_WISHES_NONE, CLI_WISHES_ENV, CLI_WISHES_LINE /* and ENV */, CLI_WISHES_ALL };
 
 struct cli_command_row {
 	const char *word;

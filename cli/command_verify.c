@@ -28,8 +28,8 @@ static char *torch_build(const struct fa_facts *f)
 	return fa_buf_detach(&b);
 }
 
-/* What is installed, as a choice. -1: no Flash-Attention is there. */
-static int installed(struct fa_choice *out, const struct fa_facts *f)
+/* What is installed, as a choice: the line that was named, else the first. -1: it is not there. */
+static int installed(struct fa_choice *out, const struct fa_facts *f, const char *line)
 {
 	static const struct {
 		enum fa_fact fact;
@@ -41,7 +41,7 @@ static int installed(struct fa_choice *out, const struct fa_facts *f)
 	};
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines) && !out->line; i++) {
-		if (!fa_facts_has(f, lines[i].fact))
+		if (!fa_facts_has(f, lines[i].fact) || (line && strcmp(line, lines[i].line) != 0))
 			continue;
 		out->line = fa_strdup(lines[i].line);
 		out->package = fa_strdup(lines[i].package);
@@ -127,7 +127,7 @@ static int upstream_options(struct fa_job_opts *o, const struct cli *c, struct f
 
 int cli_verify(const struct cli *c, int *status, struct fa_err *err)
 {
-	const char *env = fa_wish_get(&c->wish, FA_WISH_ENV);
+	const char *env = fa_wish_get(&c->wish, FA_WISH_ENV), *line = fa_wish_get(&c->wish, FA_WISH_LINE);
 	struct fa_facts facts = FA_FACTS_INIT;
 	struct fa_plan plan = FA_PLAN_INIT;
 	struct fa_job_opts opts = { .kind = FA_JOB_VERIFY, .plan = &plan, .facts = &facts };
@@ -136,9 +136,10 @@ int cli_verify(const struct cli *c, int *status, struct fa_err *err)
 
 	if (mode(c, &opts.verify, err) < 0 || upstream_options(&opts, c, err) < 0 || cli_facts(&facts, c, err) < 0)
 		goto done;
-	if (installed(&plan.choice, &facts) < 0) {
-		fa_err_set(err, FA_CHECK, "there is no Flash-Attention in %s", env ? env : "this environment");
-		fa_err_next(err, "fainstall install%s%s", env ? " --env " : "", env ? env : "");
+	if (installed(&plan.choice, &facts, line) < 0) {
+		fa_err_set(err, FA_CHECK, "there is no %s in %s", line ? line : "Flash-Attention", env ? env : "this environment");
+		fa_err_next(err, "fainstall install%s%s%s%s", line ? " --line " : "", line ? line : "", env ? " --env " : "",
+		            env ? env : "");
 		goto done;
 	}
 	fa_wish_copy(&plan.wish, &c->wish);

@@ -6,6 +6,7 @@
 
 #define NONE CLI_WISHES_NONE
 #define ENV CLI_WISHES_ENV
+#define LINE CLI_WISHES_LINE
 #define ALL CLI_WISHES_ALL
 static const struct cli_command_row commands[] = {
 #define COMMAND(id, word, arguments, wishes, here, help) [CLI_##id] = { word, arguments, wishes, here, help },
@@ -14,6 +15,7 @@ static const struct cli_command_row commands[] = {
 };
 #undef NONE
 #undef ENV
+#undef LINE
 #undef ALL
 
 #define IN(command) (1u << CLI_##command)
@@ -36,7 +38,13 @@ const struct cli_option_row *cli_option_row(enum cli_option o)
 
 bool cli_takes_wish(enum cli_command c, enum fa_wish_id id)
 {
-	return commands[c].wishes == CLI_WISHES_ALL || (commands[c].wishes == CLI_WISHES_ENV && id == FA_WISH_ENV);
+	switch (commands[c].wishes) {
+	case CLI_WISHES_ALL: return true;
+	case CLI_WISHES_LINE: return id == FA_WISH_ENV || id == FA_WISH_LINE;
+	case CLI_WISHES_ENV: return id == FA_WISH_ENV;
+	case CLI_WISHES_NONE: break;
+	}
+	return false;
 }
 
 /* "fainstall" or "fainstall COMMAND", for sentences. The caller's. */
