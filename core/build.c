@@ -408,11 +408,11 @@ static void on_line(void *ctx, const char *line, bool is_err)
 static int link_gate(const struct build *b, struct fa_err *err)
 {
 	static const char *const names[] = { "nvcc", "hipcc", "c++" };
-	char *worker = fa_dir_own("fainstall-worker", err);
-	int rc = worker ? 0 : -1;
+	char *worker = fa_dir_own("fainstall-worker", err), *bin = worker ? fa_build_gate_bin(b->dir, err) : NULL;
+	int rc = bin ? 0 : -1;
 
 	for (size_t i = 0; rc == 0 && i < sizeof(names) / sizeof(*names); i++) {
-		char *path = fa_strf("%s/bin/%s", b->dir, names[i]);
+		char *path = fa_path_join(bin, names[i]);
 
 		unlink(path);
 		if (symlink(worker, path) < 0)
@@ -420,6 +420,7 @@ static int link_gate(const struct build *b, struct fa_err *err)
 		free(path);
 	}
 	free(worker);
+	free(bin);
 	return rc;
 }
 
@@ -427,8 +428,7 @@ static int link_gate(const struct build *b, struct fa_err *err)
 static int set_up_gate(struct build *b, struct fa_err *err)
 {
 	static const char *const old[] = { "events", "stop", "drain", "tmp", "units" };
-	char *bin = fa_path_join(b->dir, "bin");
-	int rc = fa_file_mkdirs(bin, err);
+	int rc = fa_file_mkdirs(b->dir, err);
 
 	for (size_t i = 0; rc == 0 && i < sizeof(old) / sizeof(*old); i++) {
 		char *path = fa_path_join(b->dir, old[i]);
@@ -436,7 +436,6 @@ static int set_up_gate(struct build *b, struct fa_err *err)
 		rc = fa_file_remove_tree(path, err);
 		free(path);
 	}
-	free(bin);
 	return rc < 0 ? rc : link_gate(b, err);
 }
 

@@ -2,6 +2,7 @@
 
 #include "buf.h"
 #include "file.h"
+#include "gate_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -177,16 +178,40 @@ static void add_archs(struct fa_strv *out, const struct fa_build_opts *o)
 	fa_buf_release(&list);
 }
 
-static void add_gate(struct fa_strv *out, const struct fa_build_opts *o, const char *dir, const char *objects, const char *cxx)
+static bool is_plain(const char *path)
+{
+	return strspn(path, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+@,=") == strlen(path);
+}
+
+char *fa_build_gate_bin(const char *gate_dir, struct fa_err *err)
+{
+	char *own, *bin = fa_path_join(gate_dir, "bin");
+	int rc;
+
+	if (is_plain(bin))
+		return fa_file_mkdirs(bin, err) == 0 ? bin : (free(bin), NULL);
+	free(bin);
+	own = fa_gate_table_folder("/tmp", err);
+	bin = own ? fa_strf("%s/bin-%016llx", own, (unsigned long long)fa_gate_build_id(gate_dir)) : NULL;
+	rc = bin ? fa_file_mkdirs(bin, err) : -1;
+	free(own);
+	if (rc == 0)
+		return bin;
+	free(bin);
+	return NULL;
+}
+
+static void add_gate(struct fa_strv *out, const struct fa_build_opts *o, const char *dir, const char *bin, const char *objects,
+                     const char *cxx)
 {
 	char *compiler = fa_build_compiler(o);
 
 	if (compiler) {
-		fa_strv_pushf(out, "PYTORCH_NVCC=%s/bin/%s", dir, fa_path_base(compiler));
+		fa_strv_pushf(out, "PYTORCH_NVCC=%s/%s", bin, fa_path_base(compiler));
 		fa_strv_pushf(out, "FAINSTALL_GATE_NVCC=%s", compiler);
 	}
 	free(compiler);
-	fa_strv_pushf(out, "CXX=%s/bin/c++", dir);
+	fa_strv_pushf(out, "CXX=%s/c++", bin);
 	fa_strv_pushf(out, "FAINSTALL_GATE_DIR=%s", dir);
 	fa_strv_pushf(out, "FAINSTALL_GATE_CXX=%s", cxx);
 	fa_strv_pushf(out, "FAINSTALL_GATE_OBJECTS=%s", objects);
@@ -196,10 +221,10 @@ static void add_gate(struct fa_strv *out, const struct fa_build_opts *o, const c
 int fa_build_env(struct fa_strv *out, const struct fa_build_opts *o, const char *gate_dir, const char *objects, int started,
                  const struct fa_sink *sink, struct fa_err *err)
 {
-	char *path = search_path(o), *cxx = host_compiler(path, err);
+	char *path = search_path(o), *cxx = host_compiler(path, err), *bin = NULL;
 	int rc = -1;
 
-	if (!cxx)
+	if (!cxx || (gate_dir && !(bin = fa_build_gate_bin(gate_dir, err))))
 		goto done;
 	inherit(out, sink);
 	fa_strv_pushf(out, "PATH=%s", path);
@@ -223,7 +248,7 @@ int fa_build_env(struct fa_strv *out, const struct fa_build_opts *o, const char 
 		fa_strv_push(out, "FAINSTALL_RELAX_CUDA=1");
 	add_archs(out, o);
 	if (gate_dir)
-		add_gate(out, o, gate_dir, objects, cxx);
+		add_gate(out, o, gate_dir, bin, objects, cxx);
 	else
 		fa_strv_pushf(out, "CXX=%s", cxx);
 	for (size_t i = 0; i < o->build->env.n; i++) /* the plan's own, where it is not settled above */
@@ -233,5 +258,6 @@ int fa_build_env(struct fa_strv *out, const struct fa_build_opts *o, const char 
 done:
 	free(path);
 	free(cxx);
+	free(bin);
 	return rc;
 }

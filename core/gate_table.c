@@ -59,20 +59,30 @@ static bool is_locked(int fd, off_t byte)
 	return fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
 }
 
-static char *own_table(struct fa_err *err)
+static char *checked(char *dir, struct fa_err *err)
 {
-	const char *run = getenv("XDG_RUNTIME_DIR");
-	char *dir = run && *run == '/' && access(run, W_OK) == 0 ? fa_path_join(run, "fainstall")
-	                                                         : fa_strf("/tmp/fainstall-%u", (unsigned)getuid());
-	char *path = NULL;
 	struct stat st;
 
 	mkdir(dir, 0700);
-	if (lstat(dir, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != getuid())
-		fa_err_set(err, FA_MACHINE, "%s: not a folder of yours; the builds of one user share their limits through it",
-		           dir);
-	else
-		path = fa_strf("%s/gate-%zu", dir, sizeof(struct fa_gate_map)); /* another layout, another table */
+	if (lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid())
+		return dir;
+	fa_err_set(err, FA_MACHINE, "%s: not a folder of yours; the builds of one user share their limits through it", dir);
+	free(dir);
+	return NULL;
+}
+
+char *fa_gate_table_folder(const char *parent, struct fa_err *err)
+{
+	return checked(fa_strf("%s/fainstall-%u", parent, (unsigned)getuid()), err);
+}
+
+static char *own_table(struct fa_err *err)
+{
+	const char *run = getenv("XDG_RUNTIME_DIR");
+	char *dir = run && *run == '/' && access(run, W_OK) == 0 ? checked(fa_path_join(run, "fainstall"), err)
+	                                                         : fa_gate_table_folder("/tmp", err);
+	char *path = dir ? fa_strf("%s/gate-%zu", dir, sizeof(struct fa_gate_map)) : NULL; /* another layout, another table */
+
 	free(dir);
 	return path;
 }

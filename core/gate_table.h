@@ -44,6 +44,10 @@ struct fa_gate_table {
 
 /* `path` NULL: the user's own, under $XDG_RUNTIME_DIR or /tmp. FA_MACHINE: the folder is not ours, or the table is full. */
 int fa_gate_table_open(struct fa_gate_table *out, const char *path, struct fa_err *err);
+
+/* The folder of this user's below `parent`, "fainstall-UID", made when it is not there. The caller's. NULL: FA_MACHINE, somebody else's. */
+char *fa_gate_table_folder(const char *parent, struct fa_err *err);
+
 int fa_gate_table_join(struct fa_gate_table *t, struct fa_err *err); /* takes a slot, WAITING */
 struct fa_gate_slot *fa_gate_table_mine(struct fa_gate_table *t);
 void fa_gate_table_close(struct fa_gate_table *t);

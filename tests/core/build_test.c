@@ -3,6 +3,7 @@
 #include "build.h"
 
 #include "buf.h"
+#include "build_env.h"
 #include "file.h"
 #include "gate.h"
 #include "json.h"
@@ -333,6 +334,32 @@ static void an_object_that_was_damaged_since_is_made_again(void **state)
 	free(object);
 }
 
+/* setuptools splits CXX at blanks, torch writes nvcc's path into a command line; the build system keeps to what the same path made. */
+static void the_gate_is_called_by_a_path_without_blanks(void **state)
+{
+	char *plain = path_of("gate"),
+	     *odd = path_of("my ma\xc3\xb1"
+	                    "ana & co/gate"),
+	     *bin, *again;
+	struct fa_err err = FA_ERR_INIT;
+
+	(void)state;
+	bin = fa_build_gate_bin(plain, &err);
+	assert_memory_equal(bin, plain, strlen(plain));
+	free(bin);
+	bin = fa_build_gate_bin(odd, &err);
+	again = fa_build_gate_bin(odd, &err);
+	assert_non_null(bin);
+	assert_string_equal(bin, again);
+	assert_null(strpbrk(bin, " &\xc3"));
+	assert_true(fa_file_is_dir(bin));
+	rmdir(bin);
+	free(bin);
+	free(again);
+	free(plain);
+	free(odd);
+}
+
 static void settings_of_other_builds_are_named_and_left_out(void **state)
 {
 	struct fa_err err = FA_ERR_INIT;
@@ -495,6 +522,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(stopped_by_the_user_is_no_failure_of_the_build, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(drained_the_units_that_run_finish_and_no_other_starts, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_object_that_was_damaged_since_is_made_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_gate_is_called_by_a_path_without_blanks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(settings_of_other_builds_are_named_and_left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_missing_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_kernel_of_ck_goes_through_the_gate_as_hipcc, set_up, tear_down),
