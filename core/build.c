@@ -2,6 +2,7 @@
 
 #include "buf.h"
 #include "build_env.h"
+#include "build_kept.h"
 #include "build_record.h"
 #include "expect.h"
 #include "file.h"
@@ -10,7 +11,6 @@
 #include "load.h"
 #include "objects.h"
 #include "proc.h"
-#include "sha256.h"
 #include "units.h"
 
 #include <errno.h>
@@ -439,54 +439,6 @@ static int set_up_gate(struct build *b, struct fa_err *err)
 	return rc < 0 ? rc : link_gate(b, err);
 }
 
-static bool is_damaged(const char *object, const char *hash)
-{
-	char now[FA_SHA256_HEX];
-
-	return fa_file_exists(object) && (fa_sha256_file(now, object, NULL) < 0 || strncmp(now, hash, FA_SHA256_HEX - 1) != 0);
-}
-
-/* The last line of each path, of "HASH PATH" lines. */
-static struct fa_json *read_made(const char *path)
-{
-	struct fa_json *made = fa_json_new_object();
-	struct fa_buf text = FA_BUF_INIT;
-
-	fa_file_read(&text, path, 16 << 20, NULL);
-	for (char *line = text.data, *end; line && (end = strchr(line, '\n')); line = end + 1) {
-		*end = '\0';
-		if (end - line > FA_SHA256_HEX && line[FA_SHA256_HEX - 1] == ' ') {
-			line[FA_SHA256_HEX - 1] = '\0';
-			fa_json_set_string(made, line + FA_SHA256_HEX, line);
-		}
-	}
-	fa_buf_release(&text);
-	return made;
-}
-
-/* Objects that are not as they were made would be linked all the same: a power cut leaves empty ones with the right time. The build system makes
- * again what is gone. */
-static void remove_damaged(const struct build *b)
-{
-	char *path = fa_path_join(b->dir, "made");
-	struct fa_json *made = read_made(path);
-	struct fa_buf left = FA_BUF_INIT;
-
-	fa_json_each (row, made) {
-		const char *object = fa_json_key(row), *hash = fa_json_string(row);
-
-		if (is_damaged(object, hash) && unlink(object) == 0)
-			fa_emit_text(b->sink, FA_EVENT_WARNING, "damaged_object",
-			             "%s is not as it was compiled; it is made again", object);
-		else if (fa_file_exists(object))
-			fa_buf_addf(&left, "%s %s\n", hash, object);
-	}
-	fa_file_write(path, fa_buf_str(&left), left.len, NULL);
-	fa_buf_release(&left);
-	fa_json_free(made);
-	free(path);
-}
-
 static int write_job(const struct build *b, const char *path, struct fa_err *err)
 {
 	const struct fa_plan_build *p = b->opts->build;
@@ -672,7 +624,7 @@ int fa_build_wheel(char **wheel_out, struct fa_json **record, const struct fa_bu
 	if (fa_file_mkdirs(b.root, err) < 0 || (opts->log_dir && fa_file_mkdirs(opts->log_dir, err) < 0) ||
 	    (lock = lock_source(&b, err)) < 0 || set_up_gate(&b, err) < 0)
 		goto done;
-	remove_damaged(&b);
+	fa_build_check_kept(opts->source, b.dir, sink);
 	unlink(b.log); /* of an earlier try: its errors are not ours */
 	fa_expect_load(&b.expect);
 	b.units.jobs = opts->build->jobs;

@@ -120,6 +120,22 @@ static int make_folder(const char *path)
 	return why && fa_file_is_dir(path) ? 0 : why;
 }
 
+/* Of our own folders each can be put elsewhere. */
+static void say_other_place(const char *path, int why, struct fa_err *err)
+{
+	static const char *const names[] = { "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME" };
+	char *dirs[] = { fa_dir_cache(), fa_dir_data(), fa_dir_state() };
+
+	for (size_t i = 0; i < 3; i++) {
+		size_t len = strlen(dirs[i]);
+
+		if ((why == EROFS || why == EACCES || why == EPERM) && !strncmp(path, dirs[i], len) &&
+		    (!path[len] || path[len] == '/'))
+			fa_err_next(err, "make %s writable, or set %s to a folder that is", dirs[i], names[i]);
+		free(dirs[i]);
+	}
+}
+
 int fa_file_mkdirs(const char *path, struct fa_err *err)
 {
 	char *p = fa_strdup(path);
@@ -131,8 +147,10 @@ int fa_file_mkdirs(const char *path, struct fa_err *err)
 		*slash = '/';
 	}
 	why = why ? why : make_folder(p);
-	if (why)
+	if (why) {
 		fa_err_set(err, FA_MACHINE, "%s: the folder cannot be made: %s", path, strerror(why));
+		say_other_place(path, why, err);
+	}
 	free(p);
 	return why ? -1 : 0;
 }

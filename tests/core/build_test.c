@@ -9,6 +9,7 @@
 #include "json.h"
 #include "proc.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -334,6 +336,30 @@ static void an_object_that_was_damaged_since_is_made_again(void **state)
 	free(object);
 }
 
+/* ninja would compile what reads such a source again at each run, and never again what is an object of tomorrow. */
+static void files_dated_ahead_of_the_clock_count_as_new(void **state)
+{
+	const struct timespec tomorrow[2] = { { .tv_sec = time(NULL) + 86400 }, { .tv_sec = time(NULL) + 86400 } };
+	char *wheel = NULL, *object = path_of("source/one.o"), *header = path_of("source/deep/er/one.h");
+	struct fa_err err = FA_ERR_INIT;
+	struct stat st;
+
+	(void)state;
+	script("source/deep/er/one.h", "");
+	script("source/one.o", "object");
+	assert_int_equal(utimensat(AT_FDCWD, header, tomorrow, 0), 0);
+	assert_int_equal(utimensat(AT_FDCWD, object, tomorrow, 0), 0);
+	assert_int_equal(build(&wheel, "echo 'fainstall {\"wheel\": \"/w/x.whl\"}'", &err), 0);
+	assert_true(was_told("note clock"));
+	assert_true(was_told("2 files were dated ahead"));
+	assert_false(fa_file_exists(object));
+	assert_int_equal(stat(header, &st), 0);
+	assert_true(st.st_mtime <= time(NULL));
+	free(wheel);
+	free(object);
+	free(header);
+}
+
 /* setuptools splits CXX at blanks, torch writes nvcc's path into a command line; the build system keeps to what the same path made. */
 static void the_gate_is_called_by_a_path_without_blanks(void **state)
 {
@@ -522,6 +548,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(stopped_by_the_user_is_no_failure_of_the_build, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(drained_the_units_that_run_finish_and_no_other_starts, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_object_that_was_damaged_since_is_made_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(files_dated_ahead_of_the_clock_count_as_new, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_gate_is_called_by_a_path_without_blanks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(settings_of_other_builds_are_named_and_left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_missing_is_named, set_up, tear_down),
