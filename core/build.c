@@ -460,6 +460,8 @@ static int write_job(const struct build *b, const char *path, struct fa_err *err
 	fa_json_set_number(j, "cores",
 	                   b->units.jobs && b->units.jobs < b->units.host.places ? b->units.jobs : b->units.host.places);
 	fa_json_set(j, "expected", fa_json_copy(b->expect.shipped));
+	if (b->opts->rocm_home && b->expect.ck)
+		fa_json_set(j, "ck_units", fa_json_copy(b->expect.ck));
 	text = fa_json_print(j, true);
 	rc = fa_file_write(path, text, strlen(text), err);
 	free(text);

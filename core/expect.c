@@ -94,6 +94,7 @@ void fa_expect_load(struct fa_expect *e)
 		fa_json_each (row, fa_json_get(table, "rows"))
 			if (fa_json_get_string(row, "kind") && fa_json_get_string(row, "dtype"))
 				ship_row(e->shipped, row);
+		e->ck = fa_json_copy(fa_json_get(table, "ck"));
 		e->company = decimal(table, "company", 0);
 		e->spread = decimal(table, "spread", 0);
 		e->reference = decimal(table, "preflight", 0);
@@ -110,6 +111,7 @@ void fa_expect_load(struct fa_expect *e)
 void fa_expect_release(struct fa_expect *e)
 {
 	fa_json_free(e->shipped);
+	fa_json_free(e->ck);
 	fa_json_free(e->measured);
 	fa_json_free(e->learnt);
 	*e = (struct fa_expect){ 0 };

@@ -9,6 +9,7 @@ struct fa_json;
 
 struct fa_expect {
 	struct fa_json *shipped; /* {unit: [seconds, MiB]} */
+	struct fa_json *ck;      /* the table of CK's units; NULL: none */
 	/* {"PROFILE UNIT": [seconds, MiB, trust, preflight]}, "speed" and "preflight": [seconds, trust]. Seconds are those of a core on this
 	 * machine with every core taken (fa_units_work), not of the clock: a build beside others leaves the same as one alone.
 	 * trust 0..1: the share of a core that the unit got, all that there is to say how much the others disturbed it.

@@ -205,6 +205,17 @@ size_t fa_solve_count_served(struct fa_solve *s, const enum fa_rule_on *on, size
 const struct fa_kb_rule *fa_solve_release_fits(struct fa_solve *s, const char *line, const char *version,
                                                const struct fa_kb_release *r, struct fa_verdict *why);
 
+/* ---- resolve_ck.c: what a CK build takes */
+struct fa_ck_units {
+	int units, peak_mib; /* of each */
+	double seconds;      /* of each, one core, one architecture */
+};
+
+size_t fa_solve_ck_units(const struct fa_solve *s, const struct fa_plan_build *b, struct fa_ck_units *out, size_t room);
+int fa_solve_ck_peak(const struct fa_solve *s); /* MiB of the largest unit */
+int fa_solve_ck_all(const struct fa_solve *s);  /* units of the profile full of the release found; 0: unknown */
+void fa_solve_ck_forecast(const struct fa_solve *s, struct fa_plan_build *b);
+
 /* ---- resolve_build.c: what a source build holds, how many jobs fit, how long it takes */
 int fa_solve_peak(struct fa_solve *s); /* MiB of its largest unit */
 void fa_solve_build(struct fa_solve *s, struct fa_plan_build *b);

@@ -272,10 +272,28 @@ static int by_peak(const void *a, const void *b)
 	return ((const struct peak *)b)->mib - ((const struct peak *)a)->mib;
 }
 
+static bool is_ck(const struct fa_solve *s)
+{
+	return s->found.class == FA_CLASS_CK;
+}
+
+static void measure_ck(const struct fa_solve *s, const struct fa_plan_build *b, struct load *l)
+{
+	struct fa_ck_units v[sizeof(l->kinds) / sizeof(l->kinds[0])];
+
+	l->n = fa_solve_ck_units(s, b, v, sizeof(v) / sizeof(v[0]));
+	for (size_t i = 0; i < l->n; i++) {
+		l->kinds[i] = (struct peak){ v[i].peak_mib, v[i].units };
+		l->units += v[i].units;
+	}
+}
+
 static void measure(const struct fa_solve *s, const struct fa_plan_build *b, struct load *l)
 {
 	*l = (struct load){ 0 };
-	for (size_t i = 0; i < s->kb->n_units; i++) {
+	if (is_ck(s))
+		measure_ck(s, b, l);
+	for (size_t i = 0; !is_ck(s) && i < s->kb->n_units; i++) {
 		const struct fa_kb_unit *u = &s->kb->units[i];
 
 		int dims = fa_solve_build_dims(s, b, u), files = dims * fa_solve_unit_files(s, u);
@@ -295,6 +313,8 @@ static int units_of(const struct fa_solve *s, const struct fa_plan_build *b, con
 {
 	const struct fa_kb_release *r = s->found.release;
 
+	if (says(b->profile, "full") && is_ck(s))
+		return fa_solve_ck_all(s);
 	return says(b->profile, "full") && r && r->profile ? r->profile->units : l->units;
 }
 
@@ -396,6 +416,14 @@ static void warn_of_features(struct fa_solve *s, const struct fa_plan_build *b, 
 	fa_strv_release(&unasked);
 }
 
+static void forecast(const struct fa_solve *s, struct fa_plan_build *b)
+{
+	if (is_ck(s))
+		fa_solve_ck_forecast(s, b);
+	else
+		fa_solve_forecast(s, b);
+}
+
 /* ---- the profiles beside each other */
 
 static void offer(const struct fa_solve *s, struct fa_plan_build *b, const char *profile)
@@ -412,7 +440,7 @@ static void offer(const struct fa_solve *s, struct fa_plan_build *b, const char 
 	fa_strv_append(&other.archs, &b->archs);
 	measure(s, &other, &l);
 	other.jobs = count_jobs(s, &l);
-	fa_solve_forecast(s, &other);
+	forecast(s, &other);
 	*o = (struct fa_plan_offer){ fa_strdup(profile), units_of(s, &other, &l), other.estimate_s, peak_of(&l, other.jobs),
 		                     other.wheel_mb };
 	release_contents(&other);
@@ -471,11 +499,14 @@ void fa_solve_build(struct fa_solve *s, struct fa_plan_build *b)
 
 	b->wanted = true;
 	set_profile(s, b);
-	set_archs(s, b);
+	if (is_ck(s))
+		fa_strv_append(&b->archs, &s->plan->choice.archs);
+	else
+		set_archs(s, b);
 	measure(s, b, &l);
 	b->units = units_of(s, b, &l);
 	set_jobs(s, b, &l);
 	warn_of_features(s, b, r);
-	fa_solve_forecast(s, b);
+	forecast(s, b);
 	set_offers(s, b);
 }

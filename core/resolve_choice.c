@@ -141,7 +141,7 @@ static void choose_build(struct fa_solve *s, struct fa_choice *c)
 {
 	struct fa_plan_build *b = &c->build;
 
-	if (s->found.class == FA_CLASS_SOURCE) {
+	if (s->found.class == FA_CLASS_SOURCE || s->found.class == FA_CLASS_CK) {
 		fa_solve_build(s, b);
 	} else {
 		b->wanted = true;

@@ -202,7 +202,7 @@ static char *candidate_of(const struct fa_fold *f)
 	}
 	if ((size_t)f->count > f->names.n && f->names.n)
 		fa_buf_addf(&b, " and %d more", f->count - (int)f->names.n);
-	else if (!f->names.n && f->count > 1)
+	else if (!f->names.n && f->count > 1 && !strcmp(f->kind, "wheel"))
 		fa_buf_addf(&b, " (%d whl files)", f->count);
 	return fa_buf_detach(&b);
 }

@@ -331,6 +331,8 @@ bool fa_solve_amd(struct fa_solve *s, const struct fa_torch_option *t, enum fa_c
 		return false;
 	fa_solve_set_file(s, NULL);
 	set_rocm_toolkit(s);
+	if (class == FA_CLASS_CK)
+		s->v[FA_NAME_MEMORY_NEEDED] = fa_solve_keep_text(s, fa_strf("%d", fa_solve_ck_peak(s)));
 	s->v[FA_NAME_ROUTE] = class == FA_CLASS_CK ? "ck" : "triton";
 	return each_release(s, t, "fa2", class == FA_CLASS_CK ? ck_release : triton_release);
 }

@@ -161,13 +161,14 @@ static void torch_nodes(struct fa_solve *s)
 	     "python");
 	n = node(s, "torch", fa_strf("%s+%s", t->version, or_unknown(t->word)), why_torch(s, t), "torch");
 	add_refused(s, n, "torch");
-	node(s, "CUDA",
+	node(s, t->rocm ? "ROCm" : "CUDA",
 	     fa_strdup(t->cuda   ? t->cuda
 	               : t->rocm ? t->rocm
 	                         : "none"),
 	     t->cuda ? fa_strf("torch is built for it; driver %s or newer runs any CUDA %s build", or_unknown(V(TORCH_DRIVER)),
 	                       t->major)
-	             : fa_strdup("torch is not built for CUDA"),
+	     : t->rocm ? fa_strf("torch is built for it; ROCm %s is here", or_unknown(V(FACT_ROCM)))
+	               : fa_strdup("torch is not built for CUDA"),
 	     "cuda");
 }
 

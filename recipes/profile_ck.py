@@ -117,14 +117,13 @@ def forget_kernels(folder):
             os.unlink(os.path.join(folder, name))
 
 
-def expect(sources):
-    """{unit: [seconds, MiB]} of ck.json, by the kind of kernel and its head dim."""
-    table = json.loads(units.read(os.path.join(units.HOME, "ck.json")))["expect"]
+def expect(sources, table):
+    """{unit: [seconds, MiB]}, by the kind of kernel; table: "ck" of matrix/units.json."""
+    others, kinds = table.get("others") or {"*": [0, 0]}, table.get("kinds") or {}
     out = {}
     for name in map(units.unit_name, sources):
         m = KERNEL.match(name)
-        row = table.get("%s_d%s" % (m[1], m[2])) or table.get(m[1]) if m else table.get(name)
-        out[name] = row or table["*"]
+        out[name] = kinds[m[1]]["expect"] if m and m[1] in kinds else others.get(name) or others["*"]
     return out
 
 

@@ -89,7 +89,7 @@ def put(path, text, mode=0o644):
     os.chmod(path, mode)
 
 
-def build(profile="full", git=False, said="HIP version: 6.4.43484-123eb5128", before=(), **more):
+def build(profile="full", git=False, setup=SETUP, said="HIP version: 6.4.43484-123eb5128", before=(), **more):
     """(what build.py said in JSON, all of its output, a function that names files of the source)"""
     folder = tempfile.mkdtemp(prefix="b-", dir=BASE)
     at = lambda *parts: os.path.join(folder, *parts)  # noqa: E731
@@ -106,7 +106,7 @@ def build(profile="full", git=False, said="HIP version: 6.4.43484-123eb5128", be
     for empty in ("distutils/__init__", "distutils/command/__init__", "packaging/__init__", "packaging/version", "wheel/__init__",
                   "wheel/bdist_wheel", "typing_extensions", "psutil"):
         put(at("site", empty + ".py"), "")
-    put(at("source/setup.py"), SETUP)
+    put(at("source/setup.py"), setup)
     put(at("source/csrc/flash_attn_ck/mha_fwd.cpp"), ENTRY)
     put(at("source/ck/01_fmha/generate.py"), GENERATE)
     put(at("source/ck/01_fmha/names"), "\n".join(names("2.8.3")))
@@ -194,6 +194,17 @@ def a_kernel_of_another_profile_is_not_compiled_again():
     told, out, source = build("inference", features=["none"], before=["fmha_fwd_d32_old.cpp", "fmha_fwd_d32_old.cu", "fmha_fwd_d32_old.hip"])
     assert not [u for u in told["units"] if "old" in u], told["units"]
     assert os.path.exists(source("build/fmha_fwd_d32_old.hip"))
+
+
+def a_generator_started_by_os_system_is_narrowed_and_its_end_is_asked():
+    """As up to 2.7.3."""
+    old = SETUP.replace('subprocess.run([sys.executable, "ck/01_fmha/generate.py", "-d", d, "--output_dir", "build", "--receipt", "2"], check=True)',
+                        'os.system(f"{sys.executable} ck/01_fmha/generate.py -d {d} --output_dir build --receipt 2")')
+    assert old != SETUP
+    told, out, _ = build("inference", features=["none"], setup=old)
+    assert len(told["units"]) == 7, told
+    told, out, _ = build(setup=old.replace("-d {d}", "-d {d}x"))
+    assert "wheel" not in told and "generate.py" in told["error"], told
 
 
 def nothing_is_fetched_in_the_middle():
