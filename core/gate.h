@@ -2,7 +2,7 @@
  * fa_gate_main. It waits until the unit may start, runs the real compiler, and records time and peak memory of each.
  *
  * There is no server. Every waiting gate has a slot in one table (a small file, mapped by all gates of this user on this machine,
- * whatever build they belong to) and holds a lock on its slot's byte; the compiler and all its children inherit that lock, so a
+ * whatever build they belong to; the tables of other users are read) and holds a lock on its slot's byte; the compiler and all its children inherit that lock, so a
  * slot is taken until the last of them is gone, however they end. One of those that wait holds the leader's lock and decides
  * for all (fa_gate_choose); when it goes, the kernel gives the lock to the next. Nothing needs cleaning up after a kill -9.
  *
@@ -47,6 +47,17 @@ struct fa_gate_room {
 	int cores;
 	double pressure; /* share of the last 10 s in which everything stood still for memory, percent */
 };
+
+/* What builds of other users do on this machine. */
+struct fa_gate_others {
+	int users, waiting_users; /* with units; of these with some that wait */
+	int running;
+	int64_t growing_mib, held_mib; /* what their running units will still take, and hold */
+};
+
+/* What is ours of the room, where other users build too: what they leave, at least an even share of the cores as long as they want more;
+ * of the memory no more than an even share then. held_mib: by our units. */
+void fa_gate_share(struct fa_gate_room *room, const struct fa_gate_others *others, int64_t held_mib);
 
 struct fa_memory_reader;
 

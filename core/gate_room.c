@@ -41,3 +41,22 @@ void fa_gate_room_read(struct fa_gate_room *out, int64_t used_mib, const struct 
 	out->cores = (int)fa_gate_setting("FAINSTALL_GATE_CORES", cores_of(reader));
 	out->pressure = fa_memory_pressure(reader);
 }
+
+void fa_gate_share(struct fa_gate_room *room, const struct fa_gate_others *others, int64_t held_mib)
+{
+	int left = room->cores - others->running, even = room->cores / (1 + others->users);
+	int64_t all = room->available_mib - room->reserve_mib + held_mib + others->held_mib;
+
+	if (others->users < 1)
+		return;
+	if (others->waiting_users > 0 && left < even)
+		left = even;
+	room->cores = left > 1 ? left : 1;
+	if (room->available_mib < 0)
+		return;
+	room->available_mib -= others->growing_mib;
+	if (others->waiting_users > 0 && room->available_mib > all / (1 + others->users) - held_mib + room->reserve_mib)
+		room->available_mib = all / (1 + others->users) - held_mib + room->reserve_mib;
+	if (room->available_mib < 0)
+		room->available_mib = 0;
+}

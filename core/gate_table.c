@@ -3,6 +3,7 @@
 #include "buf.h"
 #include "file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -22,7 +23,7 @@ struct fa_gate_map {
 	struct fa_gate_slot slots[FA_GATE_SLOTS];
 };
 
-enum { LEADER = FA_GATE_SLOTS }; /* the byte after those of the slots */
+enum { LEADER = FA_GATE_SLOTS /* the byte after those of the slots */, STRANGER_MIB = 65536, STRANGER_S = 7200 };
 
 double fa_gate_clock(void)
 {
@@ -63,9 +64,11 @@ static char *checked(char *dir, struct fa_err *err)
 {
 	struct stat st;
 
-	mkdir(dir, 0700);
-	if (lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid())
+	mkdir(dir, 0755);
+	if (lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid()) {
+		chmod(dir, 0755); /* others read how much is taken */
 		return dir;
+	}
 	fa_err_set(err, FA_MACHINE, "%s: not a folder of yours; the builds of one user share their limits through it", dir);
 	free(dir);
 	return NULL;
@@ -76,14 +79,18 @@ char *fa_gate_table_folder(const char *parent, struct fa_err *err)
 	return checked(fa_strf("%s/fainstall-%u", parent, (unsigned)getuid()), err);
 }
 
-static char *own_table(struct fa_err *err)
+/* beside: "/tmp", the caller's, where others' tables are. */
+static char *own_table(char **beside, struct fa_err *err)
 {
 	const char *run = getenv("XDG_RUNTIME_DIR");
-	char *dir = run && *run == '/' && access(run, W_OK) == 0 ? checked(fa_path_join(run, "fainstall"), err)
-	                                                         : fa_gate_table_folder("/tmp", err);
+	char *usual = fa_strf("/run/user/%u", (unsigned)getuid());
+	bool alone = run && *run == '/' && strcmp(run, usual) != 0 && access(run, W_OK) == 0;
+	char *dir = alone ? checked(fa_path_join(run, "fainstall"), err) : fa_gate_table_folder("/tmp", err);
 	char *path = dir ? fa_strf("%s/gate-%zu", dir, sizeof(struct fa_gate_map)) : NULL; /* another layout, another table */
 
+	*beside = alone ? NULL : fa_strdup("/tmp");
 	free(dir);
+	free(usual);
 	return path;
 }
 
@@ -93,9 +100,11 @@ int fa_gate_table_open(struct fa_gate_table *out, const char *path, struct fa_er
 	int rc = -1;
 
 	*out = (struct fa_gate_table){ .fd = -1, .leader_fd = -1, .mine = -1 };
-	if (!path && !(path = own = own_table(err)))
+	if (!path && !(path = own = own_table(&out->beside, err))) {
+		fa_gate_table_close(out);
 		return -1;
-	out->fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+	}
+	out->fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0644);
 	out->leader_fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (out->fd < 0 || out->leader_fd < 0 || ftruncate(out->fd, sizeof(struct fa_gate_map)) < 0) {
 		fa_err_set(err, FA_MACHINE, "%s: %s", path, strerror(errno));
@@ -167,6 +176,7 @@ void fa_gate_table_close(struct fa_gate_table *t)
 		close(t->leader_fd);
 	if (t->fd >= 0)
 		close(t->fd);
+	free(t->beside);
 	*t = (struct fa_gate_table){ .fd = -1, .leader_fd = -1, .mine = -1 };
 }
 
@@ -233,28 +243,125 @@ static size_t read_units(struct fa_gate_table *t, struct fa_gate_unit *units, in
 	return n;
 }
 
+static struct fa_gate_seen seen_of(const struct fa_gate_slot *s, int slot, double now)
+{
+	struct fa_gate_seen seen = { .unit = unit_of(s, now), .slot = slot, .cpu_s = s->cpu_s };
+
+	snprintf(seen.name, sizeof(seen.name), "%.*s", (int)sizeof(s->unit) - 1, s->unit);
+	return seen;
+}
+
+/* The table of another user: only read, and not mapped, whatever becomes of it meanwhile. What stands in it is his word: no figure of it
+ * can be more than odd. */
+static size_t read_stranger(const char *path, unsigned uid, struct fa_gate_seen *out, size_t max)
+{
+	static struct fa_gate_map map;
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	double now = fa_gate_clock();
+	struct stat st;
+	size_t n = 0;
+
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == uid && pread(fd, &map, sizeof(map), 0) == sizeof(map))
+		for (int i = 0; i < FA_GATE_SLOTS && n < max; i++) {
+			if ((map.slots[i].state != FA_GATE_WAITING && map.slots[i].state != FA_GATE_RUNNING) ||
+			    !is_locked(fd, i))
+				continue;
+			out[n] = seen_of(&map.slots[i], -1, now);
+			out[n].unit.build ^= (uint64_t)uid << 32 | 1;
+			if (out[n].unit.expect_mib < 0 || out[n].unit.expect_mib > STRANGER_MIB)
+				out[n].unit.expect_mib = STRANGER_MIB;
+			if (!(out[n].unit.expect_s >= 0 && out[n].unit.expect_s < STRANGER_S))
+				out[n].unit.expect_s = STRANGER_S;
+			n++;
+		}
+	close(fd);
+	return n;
+}
+
+enum { USERS_MAX = 64, USERS_EVERY_S = 5 /* a folder of temporary files may be long */ };
+
+/* Numbers of the other users who have a folder there. */
+static size_t find_users(const char *parent, unsigned *users)
+{
+	static unsigned known[USERS_MAX];
+	static size_t n;
+	static double looked = -USERS_EVERY_S;
+	DIR *d = fa_gate_clock() - looked >= USERS_EVERY_S ? opendir(parent) : NULL;
+	struct dirent *e;
+	unsigned uid;
+	char end;
+
+	if (d) {
+		n = 0;
+		looked = fa_gate_clock();
+	}
+	while (d && n < USERS_MAX && (e = readdir(d)))
+		if (sscanf(e->d_name, "fainstall-%u%c", &uid, &end) == 1 && uid != getuid())
+			known[n++] = uid;
+	if (d)
+		closedir(d);
+	memcpy(users, known, n * sizeof(*users));
+	return n;
+}
+
+static void add_up(struct fa_gate_others *sum, const struct fa_gate_seen *seen, size_t n)
+{
+	bool waits = false;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct fa_gate_unit *u = &seen[i].unit;
+
+		if (u->state != FA_GATE_RUNNING) {
+			waits = true;
+			continue;
+		}
+		sum->running++;
+		sum->held_mib += u->rss_mib > 0 ? u->rss_mib : 0;
+		sum->growing_mib += u->expect_mib > u->rss_mib ? u->expect_mib - u->rss_mib : 0;
+	}
+	sum->users += n > 0;
+	sum->waiting_users += waits;
+}
+
+/* Units of other users; others (NULL: not wanted): the sum of it. */
+static size_t read_strangers(const struct fa_gate_table *t, struct fa_gate_seen *out, size_t max, struct fa_gate_others *others)
+{
+	unsigned users[USERS_MAX];
+	size_t n = 0, known = t->beside ? find_users(t->beside, users) : 0;
+
+	for (size_t i = 0; i < known; i++) {
+		char *path = fa_strf("%s/fainstall-%u/gate-%zu", t->beside, users[i], sizeof(struct fa_gate_map));
+		size_t found = read_stranger(path, users[i], out + n, max - n);
+
+		if (others)
+			add_up(others, out + n, found);
+		n += found;
+		free(path);
+	}
+	return n;
+}
+
 size_t fa_gate_table_list(const struct fa_gate_table *t, struct fa_gate_seen *out)
 {
 	double now = fa_gate_clock();
 	size_t n = 0;
 
 	for (int i = 0; t->map && i < FA_GATE_SLOTS; i++) {
-		const struct fa_gate_slot *s = &t->map->slots[i];
-
 		if (!is_taken(t, i))
 			continue;
-		out[n] = (struct fa_gate_seen){ .unit = unit_of(s, now), .slot = i, .cpu_s = s->cpu_s };
-		snprintf(out[n].name, sizeof(out[n].name), "%.*s", (int)sizeof(s->unit) - 1, s->unit);
+		out[n] = seen_of(&t->map->slots[i], i, now);
 		n += out[n].unit.state != FA_GATE_FREE;
 	}
-	return n;
+	return n + read_strangers(t, out + n, FA_GATE_SLOTS - n, NULL);
 }
 
 void fa_gate_table_tell(struct fa_gate_table *t, const struct fa_gate_seen *seen, double expect_s)
 {
-	struct fa_gate_slot *s = &t->map->slots[seen->slot];
+	struct fa_gate_slot *s = &t->map->slots[seen->slot < 0 ? 0 : seen->slot];
 
-	if (s->build == seen->unit.build && !strncmp(s->unit, seen->name, sizeof(s->unit)))
+	if (seen->slot >= 0 && s->build == seen->unit.build && !strncmp(s->unit, seen->name, sizeof(s->unit)))
 		s->expect_s = expect_s;
 }
 
@@ -309,15 +416,30 @@ static void relieve(struct fa_gate_table *t, const struct fa_gate_unit *units, c
 		t->map->slots[slots[youngest]].stop = 1;
 }
 
+static struct fa_gate_room our_share(const struct fa_gate_table *t, const struct fa_gate_room *room)
+{
+	struct fa_gate_seen *seen = fa_calloc(FA_GATE_SLOTS, sizeof(*seen));
+	struct fa_gate_others others = { 0 };
+	struct fa_gate_room ours = *room;
+	int64_t held = 0;
+
+	read_strangers(t, seen, FA_GATE_SLOTS, &others);
+	fa_gate_table_used(t, &held);
+	fa_gate_share(&ours, &others, held);
+	free(seen);
+	return ours;
+}
+
 static void lead(struct fa_gate_table *t, const struct fa_gate_room *room)
 {
 	static struct fa_gate_unit units[FA_GATE_SLOTS];
 	static int slots[FA_GATE_SLOTS];
+	struct fa_gate_room ours = t->beside ? our_share(t, room) : *room;
 	size_t n = read_units(t, units, slots);
 	int chosen;
 
 	relieve(t, units, slots, n, room->pressure);
-	while ((chosen = fa_gate_choose(units, n, room)) >= 0) {
+	while ((chosen = fa_gate_choose(units, n, &ours)) >= 0) {
 		units[chosen].state = FA_GATE_RUNNING;
 		units[chosen].waited_s = 0;
 		admit(&t->map->slots[slots[chosen]]);

@@ -30,7 +30,7 @@ struct fa_gate_slot {
 /* One unit in the table, as anybody sees it who has opened it. */
 struct fa_gate_seen {
 	struct fa_gate_unit unit;
-	int slot;
+	int slot;     /* -1: of another user */
 	double cpu_s; /* of one that runs: used so far */
 	char name[128];
 };
@@ -39,10 +39,12 @@ struct fa_gate_table {
 	int fd;        /* holds the slot's lock; inherited by children on purpose */
 	int leader_fd; /* holds the leader's lock; not inherited */
 	struct fa_gate_map *map;
-	int mine; /* -1: no slot yet */
+	int mine;     /* -1: no slot yet */
+	char *beside; /* where the folders of other users are; NULL: this table stands alone */
 };
 
-/* `path` NULL: the user's own, under $XDG_RUNTIME_DIR or /tmp. FA_MACHINE: the folder is not ours, or the table is full. */
+/* `path` NULL: the user's own, under /tmp, where those of other users are found too; or alone under an $XDG_RUNTIME_DIR that is not the
+ * usual /run/user/UID (a login has that, a cron job of the same user has not). FA_MACHINE: the folder is not ours, or the table is full. */
 int fa_gate_table_open(struct fa_gate_table *out, const char *path, struct fa_err *err);
 
 /* The folder of this user's below `parent`, "fainstall-UID", made when it is not there. The caller's. NULL: FA_MACHINE, somebody else's. */
@@ -52,7 +54,7 @@ int fa_gate_table_join(struct fa_gate_table *t, struct fa_err *err); /* takes a 
 struct fa_gate_slot *fa_gate_table_mine(struct fa_gate_table *t);
 void fa_gate_table_close(struct fa_gate_table *t);
 
-/* The units of all builds that are in the table now; at most FA_GATE_SLOTS. Needs no slot. */
+/* The units of all builds that are in the table now, and of other users'; at most FA_GATE_SLOTS. Needs no slot. */
 size_t fa_gate_table_list(const struct fa_gate_table *t, struct fa_gate_seen *out);
 
 /* What a unit is expected to take by now; its build knows better than when the unit came. Nothing happens when the slot is another's by now. */

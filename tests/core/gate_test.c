@@ -139,6 +139,34 @@ static void pressure_holds_new_units_back(void **state)
 	assert_int_equal(fa_gate_choose(u, 2, &room), -1);
 }
 
+static void other_users_get_an_even_share_while_they_want_it(void **state)
+{
+	const struct fa_gate_others nobody = { 0 }, one = { .users = 1, .waiting_users = 1, .running = 16 },
+	                            quiet = { .users = 1, .running = 10, .growing_mib = 5000, .held_mib = 1000 },
+	                            hungry = {
+		                            .users = 1, .waiting_users = 1, .running = 2, .growing_mib = 500, .held_mib = 9500
+	                            };
+	struct fa_gate_room room = roomy;
+
+	(void)state;
+	fa_gate_share(&room, &nobody, 100);
+	assert_memory_equal(&room, &roomy, sizeof(room));
+	fa_gate_share(&room, &one, 0); /* they were here first and have every core */
+	assert_int_equal(room.cores, 8);
+	room = roomy;
+	fa_gate_share(&room, &quiet, 0);
+	assert_int_equal(room.cores, 6);
+	assert_int_equal(room.available_mib, 95000);
+	room = (struct fa_gate_room){ .available_mib = 11000, .reserve_mib = 1000, .cores = 16 };
+	fa_gate_share(&room, &hungry, 30000); /* of 49,500 in all we hold more than half */
+	assert_int_equal(room.cores, 14);
+	assert_int_equal(room.available_mib, 0);
+	room = (struct fa_gate_room){ .available_mib = -1, .cores = 1 };
+	fa_gate_share(&room, &one, 0);
+	assert_int_equal(room.cores, 1);
+	assert_int_equal(room.available_mib, -1);
+}
+
 static void unknown_memory_does_not_count(void **state)
 {
 	struct fa_gate_unit u[] = { running(100000, 0), waiting(10, 100000) };
@@ -621,6 +649,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_killed_unit_waits_for_its_own_build_only),
 		cmocka_unit_test(each_build_keeps_its_own_number_of_jobs),
 		cmocka_unit_test(pressure_holds_new_units_back),
+		cmocka_unit_test(other_users_get_an_even_share_while_they_want_it),
 		cmocka_unit_test(unknown_memory_does_not_count),
 		cmocka_unit_test(the_first_real_error_is_found),
 		cmocka_unit_test_setup_teardown(no_more_units_run_than_there_are_cores, set_up, tear_down),
