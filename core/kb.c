@@ -351,6 +351,7 @@ static void make_release(struct fa_kb *kb, const struct fa_json *row)
 	r->rocm = STR(row, "rocm");
 	r->ck = STR(row, "ck");
 	r->head_dims = STR(row, "head_dims");
+	r->without = STR(row, "without");
 	r->stays = STR(row, "stays");
 	r->reads = STR(row, "reads");
 	r->apart = STR(row, "apart");

@@ -117,6 +117,7 @@ struct fa_kb_profile { /* one setup.py */
 struct fa_kb_release {
 	const char *line, *version, *tag, *commit, *python, *torch, *nvcc, *rocm, *ck, *head_dims, *backward;
 	const char *features; /* of --needs */
+	const char *without;  /* features that it has and can be built without; NULL: nobody looked */
 	const char *stays;    /* features that it cannot be built without; NULL: none, or nobody looked */
 	const char *reads;    /* members that it reads of the cudaDeviceProp that torch filled; NULL: nobody looked */
 	const char *apart;    /* kinds of kernels whose causal half is a file of its own; NULL: nobody looked */

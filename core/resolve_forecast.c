@@ -41,15 +41,25 @@ static bool has_word(const char *list, const char *word)
 	return has;
 }
 
-/* Share of the optional features that are left out; stays: those that this release cannot be built without, NULL none. */
-static double lean_share(const struct fa_plan_build *b, const struct fa_json *table, const char *stays)
+/* Is there no kernel of this feature in the release's build: it never had any, or they were left out? */
+static bool left_out(const struct fa_plan_build *b, const struct fa_kb_release *r, const char *feature)
+{
+	bool stays = r && has_word(r->stays, feature);
+
+	if (r && r->without && !stays && !has_word(r->without, feature))
+		return true;
+	return b->features.n && !fa_strv_has(&b->features, feature) && !stays;
+}
+
+/* Share of the optional features that are not in the build. */
+static double lean_share(const struct fa_plan_build *b, const struct fa_json *table, const struct fa_kb_release *r)
 {
 	struct fa_strv extras = FA_STRV_INIT;
 	double off = 0, share;
 
 	fa_strv_split(&extras, fa_json_get_string(table, "extras") ? fa_json_get_string(table, "extras") : "", " ");
 	for (size_t i = 0; i < extras.n; i++)
-		off += b->features.n && !fa_strv_has(&b->features, extras.v[i]) && !has_word(stays, extras.v[i]);
+		off += left_out(b, r, extras.v[i]);
 	share = extras.n ? off / (double)extras.n : 0;
 	fa_strv_release(&extras);
 	return share;
@@ -203,7 +213,7 @@ void fa_solve_forecast(const struct fa_solve *s, struct fa_plan_build *b)
 	const char *memory = s->v[FA_NAME_MEMORY], *cores = s->v[FA_NAME_FACT_CORES];
 	const struct fa_json *table = says_fa3(s) ? s->kb->units_table_fa3 : s->kb->units_table;
 	const struct fa_kb_release *r = s->found.release;
-	double lean = table ? lean_share(b, table, r ? r->stays : NULL) : 0;
+	double lean = table ? lean_share(b, table, r) : 0;
 
 	if (b->jobs < 1 || !table)
 		return;
