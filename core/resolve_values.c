@@ -126,6 +126,11 @@ static void set_wish(struct fa_solve *s)
 		                                                                            : NULL;
 	if (fa_solve_wished(s, FA_WISH_HEAD_DIM))
 		V(WANT_HEAD_DIM) = largest(s, fa_solve_wished(s, FA_WISH_HEAD_DIM));
+	V(WANT_PROFILE) = profile ? fa_solve_keep(s, profile)
+	                  : fa_solve_wished(s, FA_WISH_DTYPE) || fa_solve_wished(s, FA_WISH_HEAD_DIM) ||
+	                                  fa_solve_wished(s, FA_WISH_FEATURES)
+	                          ? "custom"
+	                          : "full";
 	V(WANT_DTYPES) = fa_solve_keep(s, fa_solve_wished(s, FA_WISH_DTYPE));
 	V(WANT_LINE) = fa_solve_keep(s, fa_solve_wished(s, FA_WISH_LINE));
 	V(WANT_NEEDS) = fa_solve_keep(s, fa_solve_wished(s, FA_WISH_NEEDS));
@@ -165,9 +170,10 @@ static bool stays(int name)
 	static const enum fa_name STAY[] = { FA_NAME_VENDOR,       FA_NAME_PYTHON_MINOR,     FA_NAME_PYTHON_TAG,
 		                             FA_NAME_COMPILER,     FA_NAME_COMPILER_VERSION, FA_NAME_COMPILER_MAJOR,
 		                             FA_NAME_WANT_DTYPES,  FA_NAME_WANT_HEAD_DIM,    FA_NAME_WANT_LINE,
-		                             FA_NAME_WANT_NEEDS,   FA_NAME_WANT_FEATURES,    FA_NAME_WANT_RELAX,
-		                             FA_NAME_WANT_OFFLINE, FA_NAME_PLATFORM,         FA_NAME_PLANNED,
-		                             FA_NAME_MEMORY,       FA_NAME_TORCH_CACHED,     FA_NAME_FREE_THREADED };
+		                             FA_NAME_WANT_NEEDS,   FA_NAME_WANT_FEATURES,    FA_NAME_WANT_PROFILE,
+		                             FA_NAME_WANT_RELAX,   FA_NAME_WANT_OFFLINE,     FA_NAME_PLATFORM,
+		                             FA_NAME_PLANNED,      FA_NAME_MEMORY,           FA_NAME_TORCH_CACHED,
+		                             FA_NAME_FREE_THREADED };
 
 	for (size_t i = 0; i < sizeof(STAY) / sizeof(STAY[0]); i++)
 		if ((int)STAY[i] == name)

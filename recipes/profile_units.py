@@ -186,13 +186,16 @@ class Work:
             self.defines.append("-DFLASHATTENTION_DISABLE_BACKWARD")
 
     def nvcc_flags(self, flags):
-        """Upstream's flags without its own choice of architectures and threads, with ours."""
-        out, skip = [], False
+        """Upstream's flags without its own choice of architectures and threads, with ours. setup.py is edited to C++20 for the sake of
+        torch's headers: kernels that read none keep the release's own standard, and one object serves every torch."""
+        out, skip, own = [], False, os.environ.get("FAINSTALL_KERNEL_CXX")
         for flag in flags:
             if skip:
                 skip = False
             elif flag in ("-gencode", "--threads", "-t"):
                 skip = True
+            elif own and self.shadow and flag.startswith("-std=c++"):
+                out.append("-std=c++" + own)
             elif not flag.startswith(("-gencode=", "--threads=")):
                 out.append(flag)
         for arch in self.job["archs"]:

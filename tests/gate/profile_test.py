@@ -224,6 +224,16 @@ def shadow_headers_follow_torch():
     assert not work(folder, profile="training").nvcc
 
 
+def kernels_keep_their_standard_where_only_torch_wants_another():
+    os.environ["FAINSTALL_KERNEL_CXX"] = "17"
+    try:
+        folder, flags = fresh(), ["-O3", "-std=c++20", "-gencode", "arch=compute_80,code=sm_80"]
+        assert work(folder, profile="training").nvcc_flags(flags)[:2] == ["-O3", "-std=c++17"]
+        assert work(folder, profile="training", shadow=False).nvcc_flags(flags)[1] == "-std=c++20"
+    finally:
+        del os.environ["FAINSTALL_KERNEL_CXX"]
+
+
 def a_profile_that_leaves_nothing_or_asks_too_much_is_refused():
     for job, words in (({"profile": "custom", "dtypes": ["fp8"]}, "no dtype fp8"), ({"profile": "custom", "head_dims": ["80"]}, "no head dim 80")):
         try:
