@@ -76,6 +76,8 @@ int main(int argc, char **argv)
 	fa_strv_split(&plan.archs, argv[9], ",");
 	plan.backward = !strcmp(argv[5], "training");
 	plan.jobs = atoi(argv[10]);
+	if (getenv("KERNEL_CXX"))
+		fa_strv_pushf(&plan.env, "FAINSTALL_KERNEL_CXX=%s", getenv("KERNEL_CXX"));
 	log = fa_strf("%s/log", opts.wheel_dir);
 	opts.log_dir = log;
 	rc = getenv("NO_PREFLIGHT") ? 0 : fa_build_preflight(&opts, &sink, 0, &err);
@@ -93,5 +95,6 @@ int main(int argc, char **argv)
 	fa_strv_release(&plan.head_dims);
 	fa_strv_release(&plan.features);
 	fa_strv_release(&plan.archs);
+	fa_strv_release(&plan.env);
 	return rc < 0 ? (int)err.status : 0;
 }
