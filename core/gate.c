@@ -6,6 +6,7 @@
 #include "json.h"
 #include "load.h"
 #include "objects.h"
+#include "strv.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -38,6 +39,7 @@ struct gate {
 	struct fa_gate_room room;
 	const char *dir; /* of the build; NULL: none, only the table counts */
 	const char *compiler;
+	struct fa_strv wrapper; /* program and script that call the compiler of a part for the device; empty: it is called itself */
 	char *unit;
 	char *temporary; /* TMPDIR of the compiler: nothing of a killed one stays behind */
 	bool cuda;       /* compiles kernels: called as nvcc or hipcc */
@@ -245,6 +247,20 @@ static void write_word(const char *path, const char *word)
 		close(fd);
 }
 
+static void call_compiler(const struct gate *g, char **argv)
+{
+	struct fa_strv all = FA_STRV_INIT;
+
+	for (size_t i = 0; i < g->wrapper.n; i++)
+		fa_strv_push(&all, g->wrapper.v[i]);
+	fa_strv_push(&all, g->compiler);
+	for (char **a = argv + 1; *a; a++)
+		fa_strv_push(&all, *a);
+	execv(all.v[0], all.v);
+	dprintf(2, "%s: error: %s\n", all.v[0], strerror(errno));
+	fa_strv_release(&all);
+}
+
 static _Noreturn void become_compiler(const struct gate *g, char **argv, int out)
 {
 	setpgid(0, 0);
@@ -260,9 +276,7 @@ static _Noreturn void become_compiler(const struct gate *g, char **argv, int out
 	write_word("/proc/self/oom_score_adj", "500"); /* rather the compiler than the desktop */
 	if (g->temporary)
 		setenv("TMPDIR", g->temporary, 1);
-	argv[0] = (char *)g->compiler;
-	execv(g->compiler, argv);
-	dprintf(2, "%s: error: %s\n", g->compiler, strerror(errno));
+	call_compiler(g, argv);
 	_exit(127);
 }
 
@@ -570,6 +584,18 @@ static void look_for_kept(struct gate *g, char **argv)
 	g->keeps = fa_objects_look(&g->object, &g->objects, argv, free_of_torch ? "TP" : NULL) == 0;
 }
 
+/* Parts for the device lie in a folder of that name (recipes/profile_units.py). */
+static void look_for_wrapper(struct gate *g, char **argv)
+{
+	const char *wrapper = getenv("FAINSTALL_GATE_DEVICE");
+	bool part = false;
+
+	for (char **a = argv + 1; *a && g->cuda; a++)
+		part |= strstr(*a, "/generated/device/") && strlen(*a) > 3 && !strcmp(*a + strlen(*a) - 3, ".cu");
+	if (part && wrapper)
+		fa_strv_split(&g->wrapper, wrapper, "\n");
+}
+
 static void make_temporary(struct gate *g)
 {
 	char *parent = g->dir ? fa_path_join(g->dir, "tmp") : NULL;
@@ -613,11 +639,10 @@ int fa_gate_main(int argc, char **argv)
 	}
 	output = output_of(argv);
 	if (!output) { /* asks for a version, links: nothing to wait for */
-		argv[0] = (char *)g.compiler;
-		execv(g.compiler, argv);
-		fprintf(stderr, "%s: error: %s\n", g.compiler, strerror(errno));
+		call_compiler(&g, argv);
 		return 127;
 	}
+	look_for_wrapper(&g, argv);
 	catch_signals();
 	g.output = output;
 	g.unit = unit_name(output);
@@ -649,5 +674,6 @@ done:
 	free(g.temporary);
 	free(g.unit);
 	fa_objects_release(&g.objects);
+	fa_strv_release(&g.wrapper);
 	return rc;
 }

@@ -11,6 +11,7 @@
  *                          here), `stop` (exists: everything ends now), `drain` (exists: nothing new starts), `made` (a line
  *                          each: hash and path of an object, written here; the last line of a path counts)
  *   FAINSTALL_GATE_NVCC, FAINSTALL_GATE_CXX   the real compilers
+ *   FAINSTALL_GATE_DEVICE  program and script, a line each, that call nvcc for a part for the device (recipes/device_part.py)
  *   FAINSTALL_GATE_OBJECTS where objects are kept by content (objects.h); FAINSTALL_GATE_IDENTITY, FAINSTALL_GATE_ROOTS alike
  *   FAINSTALL_GATE_JOBS    at most so many units of this build at a time; 0 or unset: cores
  *   FAINSTALL_GATE_TABLE   the table's file instead of the user's; FAINSTALL_GATE_CORES, FAINSTALL_GATE_MEMORY_MIB (all that may

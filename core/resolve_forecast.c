@@ -100,10 +100,11 @@ static void add_content(struct forecast *f, const struct fa_plan_build *b, const
 		               .mib = u->peak_mib,
 		               .uneven = fa_json_get_number(table, "uneven", 1) };
 	c->rest = seconds * archs > c->base ? seconds * archs - c->base : 0;
-	c->rest *= 1 - lean * (1 - fa_json_get_number(table, "lean_kernels", 1));
 	if (!strcmp(b->profile, "full")) { /* as upstream has it */
 		set_levels(c, "1");
-	} else {
+	} else { /* compiled for the device alone */
+		c->rest -= c->rest > fa_json_get_number(table, "host_s", 0) ? fa_json_get_number(table, "host_s", 0) : c->rest;
+		c->rest *= 1 - lean * (1 - fa_json_get_number(table, "lean_kernels", 1));
 		c->rest *= has_dead_kernels(b, kind, u->head_dim) ? fa_json_get_number(table, "dead_kernels", 1) : 1;
 		set_levels(c, fa_json_get_string(kind, lean > 0.5 ? "lean_parts" : "parts"));
 	}

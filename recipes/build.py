@@ -330,6 +330,7 @@ def name_roots(job, torch_dir, version):
     cxx = os.environ.get("FAINSTALL_GATE_CXX") or "c++"
     said = subprocess.run([cxx, "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True).stdout
     os.environ["FAINSTALL_GATE_IDENTITY"] = "%s %s\n%s" % (os.path.basename(job["nvcc_path"]), version, said)
+    os.environ["FAINSTALL_GATE_DEVICE"] = "%s\n%s" % (sys.executable, os.path.join(units.HOME, "device_part.py"))
     cuda = os.environ.get("CUDA_HOME") or os.environ.get("ROCM_HOME", "")
     roots = [("S", job["source"]), ("R", os.path.dirname(job["source"])), ("W", job["work"]), ("F", os.path.dirname(units.HOME)),
              ("T", torch_dir), ("C", cuda), ("C", os.path.realpath(cuda)), ("P", os.path.join(sys.prefix, "include")),
@@ -353,6 +354,7 @@ def run_setup(job, note, real_torch):
     job["ck"] = os.path.basename(job["nvcc_path"]) == "hipcc"
     job["label"] = label(job, torch.__version__, cuda)
     job["work"] = os.path.join(job["build"], job["label"])
+    job["nvcc"] = version
     os.environ["FLASH_ATTN_LOCAL_VERSION"] = job["label"]
     note.update(schema="fainstall.profile/1", version=job["version"], torch=torch.__version__, torch_cuda=torch.version.cuda,
                 torch_hip=getattr(torch.version, "hip", None), python="%d.%d" % sys.version_info[:2], label=job["label"],

@@ -171,6 +171,9 @@ class Plan:
         """Of its longest part."""
         return self.base + self.rest / max(1, len(self.levels[self.level]))
 
+    def parts_seconds(self):
+        return [self.seconds()] * max(1, len(self.levels[self.level]))
+
     def name(self, row, function=None):
         return (function or self.kernel.function).rstrip("_") + "_" + "_".join(str(v).lower() if k == "mask" else k.lower() if v else "no_" + k.lower() for k, v in row.items())
 
@@ -294,7 +297,7 @@ class Work:
     def divide(self):
         """Parts of long units, as long as the end of the whole build comes nearer: each reads the headers again."""
         cores = max(1, int(self.job.get("cores") or 1))
-        end = units.makespan(self.plans, cores) if self.plans else 0
+        end = units.makespan([s for p in self.plans for s in p.parts_seconds()], cores) if self.plans else 0
         while True:
             longest = max([p.seconds() for p in self.plans if p.level + 1 < len(p.levels)] or [0])
             group = [p for p in self.plans if p.level + 1 < len(p.levels) and p.seconds() > 0.9 * longest]
@@ -302,7 +305,7 @@ class Work:
                 break
             for p in group:
                 p.level += 1
-            shorter = units.makespan(self.plans, cores)
+            shorter = units.makespan([s for p in self.plans for s in p.parts_seconds()], cores)
             if shorter < end * 0.98:
                 end = shorter
                 continue

@@ -7,11 +7,11 @@ import json
 import os
 import re
 
+import launches
 from switches import FEATURES, Switches, even_dims, without_comments
 
 UNIT = re.compile(r"flash_(fwd_split|fwd|bwd)_hdim(\d+)_(fp16|bf16)(_causal)?_sm\d+\.cu$")
 FUNCTION = re.compile(r"template\s*(?:<\s*>)?\s*void\s+(\w+)\s*<([^>]*)>\s*\(([^)]*)\)\s*([;{])")
-SWITCH = re.compile(r"\b(\w+_SWITCH)\(((?:[^,()]|\([^()]*\))+),\s*(\w+),")
 EXTRAS = ("dropout", "alibi", "softcap", "local")
 WORDS = {"fwd": "forward", "bwd": "backward", "fwd_split": "split-KV forward"}
 HOME = os.path.dirname(os.path.abspath(__file__))
@@ -151,7 +151,7 @@ class Work:
         rest = [s for s in sources if not UNIT.search(s)]
         self.entry = [s for s in rest if s.endswith("flash_api.cpp")]
         self.shadow = False
-        self.divided, self.expect = [], {}
+        self.expect, self.launched, self.divided = {}, {}, 0
         if self.profile.full or not cuda or not self.entry:
             self.sources = list(sources)
             self.describe([])
@@ -224,65 +224,33 @@ class Work:
         self.nvcc += ["-DFA_SHADOW", "-DFA_INTRAGRAPH=" + m[1]]
         self.intragraph = m[1]
 
-    # ---- finer units
+    # ---- units taken apart: a launcher for the host, parts for the device
 
     def divide(self, kept):
-        """Parts of long units, where one unit would keep the other cores waiting. A part reads the headers again: each further
-        division must bring the end of the whole build nearer."""
+        """Host and device are compiled apart (launches.py, device_part.py), and the device's kernels in parts where one unit would keep
+        the other cores waiting. A part reads the headers and makes the types again: each further division must bring the end of the whole
+        build nearer."""
         self.table = json.loads(read(os.path.join(HOME, "parts.json")))
+        self.templates = {u.header: self.template(u) for u in kept if u.header}
         plans = [Plan(self, u) for u in kept]
-        cores = max(1, int(self.job.get("cores") or 1))
-        end = makespan(plans, cores)
-        while True:
-            open_ones = [p for p in plans if p.level + 1 < len(p.levels)]
-            if not open_ones:
-                break
-            longest = max(p.seconds() for p in open_ones)
-            group = [p for p in open_ones if p.seconds() > 0.9 * longest]  # of two alike, dividing one alone wins nothing
-            for p in group:
-                p.level += 1
-            shorter = makespan(plans, cores)
-            if shorter < end * 0.98:
-                end = shorter
-                continue
-            for p in group:
-                p.level -= 1
-                p.levels = p.levels[:p.level + 1]
+        share_out(plans, max(1, int(self.job.get("cores") or 1)), [row[0] for word, row in self.table["others"].items() if word != "*"])
         for p in plans:
-            files = self.write_parts(p)
-            self.sources += files
-            for f in files:
-                self.expect[unit_name(f)] = [round(p.seconds(), 1), p.peak]
+            self.divided += len(p.rows) > 1
+            for number, row in enumerate(p.rows):
+                path = self.write_part(p, row, number) if p.template else p.unit.source
+                self.sources.append(path)
+                self.expect[unit_name(path)] = [round(p.seconds(row), 1), p.peak]
+            if p.template:
+                self.launched.setdefault(p.unit.header, []).append(p)
+        for header, held in sorted(self.launched.items()):
+            self.sources.append(self.write_launcher(header, held))
         # Cores that are left over stay idle: -split-compile=2 would use them, but makes worse code. Measured on an H200 (2.8.3, bf16,
         # head dim 128, 2 x 8,192 tokens): backward 8.7 -> 11.9 ms, causal forward 1.58 -> 1.83 ms; nvcc 13.0.
 
-    def switches(self, unit):
-        """constant -> (macro, condition) of the launch template; conditions that can be asked outside name `params` only."""
-        found = {}
-        for macro, condition, constant in SWITCH.findall(without_comments(read(unit.header))):
-            condition = " ".join(condition.split())
-            found.setdefault(constant, (macro, condition))
-            if found[constant] != (macro, condition):
-                found[constant] = (macro, None)
-        for constant, (macro, condition) in found.items():
-            names = set(re.findall(r"(?<![.\w])[A-Za-z_]\w*", condition or ""))
-            if not names <= {"params", "nullptr"}:
-                found[constant] = (macro, None)
-        return found
-
-    def settings(self, rows, switches):
-        """The parts: [{constant: value}], those of switched-off features taken out, or [] for no division."""
-        off = {FEATURES[word][1] for word in self.switched}
-        out = []
-        for row in rows:
-            if any(constant in off and value for constant, value in row.items()):
-                continue
-            row = {c: v for c, v in row.items() if c not in off}
-            if any(switches.get(c, (None, None))[1] is None for c in row):
-                return []
-            if row not in out:
-                out.append(row)
-        return out if len(out) > 1 and all(out) else []
+    def template(self, unit):
+        """The launch template of a unit, or None where its text cannot be taken apart."""
+        text = read(unit.header) if os.path.exists(unit.header) else ""
+        return launches.Template(text) if launches.launcher(text) else None
 
     def dead(self, unit):
         """Kernels that no card running these architectures can reach: the branch is upstream's own, decided at run time."""
@@ -298,35 +266,36 @@ class Work:
                            .replace("Is_causal", str(unit.causal).lower()))
         return out
 
-    def write_parts(self, plan):
-        unit, parts, dead = plan.unit, plan.levels[plan.level], plan.dead
-        if not parts and not dead:
-            return [unit.source]
-        files = []
-        for number, row in enumerate(parts or [{}]):
-            path = os.path.join(self.generated, "%s.%d.cu" % (unit.name, number + 1))
-            space = "flash::part_" + "_".join(c.lower() if v else "no_" + c.lower() for c, v in row.items())
-            write_if_changed(path, self.part_text(unit, row, plan.switches, dead, space if parts else None))
-            files.append(path)
-            if parts:
-                self.divided.append((unit, row, space, plan.switches))
-        return files
+    def unreached(self, plan, body):
+        """Functions in place of those that would start kernels no card can reach."""
+        if not plan.dead:
+            return []
+        parameters = re.sub(r"\w+\s*(,|$)", r"\1", plan.unit.parameters)
+        out = ["template<> void %s(%s) { %s }" % (name, parameters, body % quote(name) if body else "") for name in plan.dead]
+        return ["namespace FLASH_NAMESPACE {"] + out + ["}"] if plan.unit.space else out
 
-    def part_text(self, unit, row, switches, dead, space):
-        out = ["// Generated: a part of %s. Upstream's text is included, not copied." % os.path.basename(unit.source)]
-        if space:
-            out += ["#define FLASH_NAMESPACE " + space]
-        out += ['extern "C" void fa_wrong_part(const char *what);', '#include "static_switch.h"']
-        if row:
-            out += forced_switches(row, switches)
-        out += ['#include "%s"' % os.path.basename(unit.header)]
-        if dead:
-            params = unit.parameters
-            out += ["namespace FLASH_NAMESPACE {"]
-            out += ["template<> void %s(%s) { fa_wrong_part(%s); }" % (name, re.sub(r"\w+\s*(,|$)", r"\1", params), quote(name))
-                    for name in dead]
-            out += ["}"]
-        return "\n".join(out + ['#include "%s"' % os.path.basename(unit.source)]) + "\n"
+    def write_part(self, plan, row, number):
+        """Kernels for the device. The folder's name tells the gate how to compile it."""
+        unit, folder = plan.unit, os.path.join(self.generated, "device")
+        header = "%s.%s.h" % (unit_name(unit.header), "more" if number else "first")
+        write_if_changed(os.path.join(folder, header), plan.template.part(number == 0))
+        text = ["// Generated: kernels of %s, for the device alone." % os.path.basename(unit.source), '#include "static_switch.h"']
+        text += plan.template.settled({**plan.kernels.always, **row}) + ['#include "%s"' % header] + self.unreached(plan, "") + [without_template(unit)]
+        path = os.path.join(folder, "%s.%d.cu" % (unit.name, number + 1))
+        write_if_changed(path, "\n".join(text) + "\n")
+        return path
+
+    def write_launcher(self, header, plans):
+        """Host code that starts the kernels of some units."""
+        text = ["// Generated: what starts the kernels of %s." % ", ".join(p.unit.name for p in plans),
+                'extern "C" void fa_wrong_part(const char *what);', launches.LAUNCH, plans[0].template.launcher]
+        for p in plans:
+            text += self.unreached(p, "fa_wrong_part(%s);") + [without_template(p.unit)]
+        path = os.path.join(self.generated, unit_name(header).replace("_template", "") + ".cu")
+        write_if_changed(path, "\n".join(text) + "\n")
+        if int((self.job.get("nvcc") or "0").split(".")[0]) >= 13:  # of a kernel that lies elsewhere there is no local stand-in
+            self.nvcc += [w for w in ["-static-global-template-stub=false"] if w not in self.nvcc]
+        return path
 
     # ---- the C++ file that holds it together
 
@@ -351,25 +320,8 @@ class Work:
         return ["if (%s) { params.num_splits = 1; run_mha_fwd_<%s>(%s); return; }" % (
             " && ".join("params.%s == nullptr" % f for f in needs), unit.arguments, ", ".join(names))]
 
-    def dispatcher(self, unit):
-        names = unit.parameter_names()
-        struct = re.match(r"\s*(\w+)", unit.parameters)[1]
-        before, body = [], []
-        for u, row, space, switches in self.divided:
-            if u is not unit:
-                continue
-            inner = unit.parameters
-            before.append("namespace %s { struct %s; template<%s> void %s(%s); template<> %s; }" % (
-                space, struct, "typename T, int D, bool C" if "," in unit.arguments.replace(", ", ",", 1).split(",", 1)[1]
-                else "typename T, int D", unit.function, inner, unit.signature()))
-            asked = " && ".join("(%s) == %s" % (switches[c][1], str(v).lower()) for c, v in row.items())
-            body.append("if (%s) return %s::%s<%s>(reinterpret_cast<%s::%s &>(%s), %s);" % (
-                asked, space, unit.function, unit.arguments, space, struct, names[0], ", ".join(names[1:])))
-        body.append('C10_THROW_ERROR(Error, "flash-attn: no kernel for this mixture of features");')
-        return before, "template<> %s { %s }" % (unit.signature(), " ".join(body))
-
     def write_glue(self):
-        spaced = any(u.space for u in self.left_out) or self.divided
+        spaced = any(u.space for u in self.left_out)
         out = ["// Generated for the profile %s." % self.profile.words(),
                "#include <c10/util/Exception.h>", "#include <c10/cuda/CUDAException.h>"]
         if self.shadow:
@@ -383,11 +335,8 @@ class Work:
         if self.shadow:
             out += SHADOW_CHECK.replace("INTRAGRAPH", self.intragraph).splitlines()
             out += DEVICE_CHECK.splitlines() if self.device_struct else []
-        dispatchers = [self.dispatcher(u) for u in dict.fromkeys(d[0] for d in self.divided)]
-        out += [line for before, _ in dispatchers for line in before]
         out += ["namespace FLASH_NAMESPACE {"] if spaced else []
         out += [self.stub(u) for u in self.left_out if u.kind != "fwd_split"]
-        out += [text for _, text in dispatchers]
         out += [self.stub(u) for u in self.left_out if u.kind == "fwd_split"]
         out += ["}"] if spaced else []
         path = os.path.join(self.generated, "profile.cpp")
@@ -422,41 +371,81 @@ class Work:
                        "features": "all" if p.features is None else p.held(),
                        "kernel_dims": self.kernel_dims, "even_dims": even_dims(p.release.entry, self.kernel_dims),
                        "defines": self.defines, "units": len(self.sources), "torch_free_kernels": self.shadow,
-                       "divided": len({d[0].name for d in self.divided})}
+                       "divided": self.divided}
 
 
 class Plan:
-    """How one unit may be divided, and what that would take."""
+    """One unit: what it takes, and its parts. A part is the constants of its kernels that are settled; [{}]: all in one."""
 
     def __init__(self, work, unit):
-        self.unit, self.level, self.levels, self.dead, self.switches = unit, 0, [[]], [], {}
-        row = (work.job.get("expected") or {}).get(unit.name)
-        table = work.table
-        if unit.space and unit.header:
-            self.switches, self.dead = work.switches(unit), work.dead(unit)
-            for rows in table["parts"].get(unit.kind, []):
-                parts = work.settings(rows, self.switches)
-                if parts and len(parts) > len(self.levels[-1]):
-                    self.levels.append(parts)
+        table, row = work.table, (work.job.get("expected") or {}).get(unit.name)
+        self.unit, self.rows, self.template = unit, [{}], work.templates.get(unit.header)
+        self.dead = work.dead(unit) if self.template else []
+        off = {FEATURES[w][1]: w == "unevenk" for w in work.switched}
+        text = self.template.text if self.template else ""
+        self.kernels = launches.Kernels(text, unit.kind, unit.dim, unit.causal, off)
+        everything = launches.Kernels(text, unit.kind, unit.dim, unit.causal, {}).count()
         self.peak = row[1] if row else table["usual_mib"]
         self.base = table["base_s"][unit.kind]
-        rest = max(0, (row[0] if row else table["usual_s"]) - self.base)
-        lean = len([f for f in work.switched if f in EXTRAS]) / len(EXTRAS)
-        self.rest = rest * (table["dead"] if self.dead else 1) * (1 - (1 - table["lean"].get(unit.kind + "_causal" * unit.causal, table["lean"][unit.kind])) * lean)
+        rest = max(0, (row[0] if row else table["usual_s"]) - self.base - table["host_s"]) * (table["dead"] if self.dead else 1)
+        lean = len([w for w in work.switched if w in EXTRAS]) / len(EXTRAS)
+        self.each = rest / max(1, everything) * (1 - (1 - table["lean"][unit.kind]) * lean)
+        if not self.template:
+            self.base += table["host_s"]
 
-    def seconds(self):
-        """Of its longest part."""
-        return self.base + self.rest / max(1, len(self.levels[self.level]))
+    def seconds(self, row):
+        return self.base + self.each * max(1, len(self.kernels.held(row)))
+
+    def longest(self):
+        return max(self.seconds(row) for row in self.rows)
+
+    def finer(self, limit):
+        """The rows with those divided that take longer; None if one of them cannot be."""
+        rows = []
+        for row in self.rows:
+            halves = self.kernels.divided(row) if self.seconds(row) > limit else [row]
+            if not halves:
+                return None
+            rows += halves
+        return rows
 
 
-def makespan(plans, cores):
-    """When the last part ends, longest first on so many cores."""
+def share_out(plans, cores, others):
+    """Divides what takes longest, of those about alike all, and keeps the division with which the build ends first: one step alone may end
+    later (17 parts on 16 cores), the next one earlier than before both. Finer ones must be worth it."""
+    def ends():
+        return makespan([p.seconds(row) for p in plans for row in p.rows] + others, cores)
+
+    best, end = [p.rows for p in plans], ends()
+    for alike in (0.98, 0.94, 0.9, 0.86) if cores > 1 else ():
+        for p in plans:
+            p.rows = [{}]
+        while sum(len(p.rows) for p in plans) < 4 * cores:
+            limit = alike * max(p.longest() for p in plans)
+            finer = [p.finer(limit) for p in plans]
+            if None in finer:
+                break
+            for p, rows in zip(plans, finer):
+                p.rows = rows
+            now = ends()
+            if now < 0.98 * end:
+                best, end = finer, now
+    for p, rows in zip(plans, best):
+        p.rows = rows
+
+
+def makespan(seconds, cores):
+    """When the last of them ends, longest first on so many cores."""
     ends = [0.0] * cores
-    for p in sorted(plans, key=lambda p: -p.seconds()):
-        for _ in range(max(1, len(p.levels[p.level]))):
-            k = ends.index(min(ends))
-            ends[k] += p.seconds()
+    for s in sorted(seconds, reverse=True):
+        k = ends.index(min(ends))
+        ends[k] += s
     return max(ends)
+
+
+def without_template(unit):
+    """A unit's own text; the launch template is there already, in the form wanted."""
+    return re.sub(r'#include\s+"flash_\w+_launch_template\.h"', "", without_comments(read(unit.source))).strip()
 
 
 class Like:
@@ -464,26 +453,6 @@ class Like:
 
     def __init__(self, unit, kind):
         self.kind, self.dim, self.dtype = kind, unit.dim, unit.dtype
-
-
-def forced_switches(row, switches):
-    """A switch whose constant is settled in this part compiles one side only, and refuses at run time if the other is asked."""
-    out = ["#define FA_ONLY(COND, VALUE, NAME, ...) [&] { if (bool(COND) != VALUE) fa_wrong_part(#NAME); "
-           "constexpr static bool NAME = VALUE; return __VA_ARGS__(); }()",
-           "#define FA_BOTH(COND, NAME, ...) [&] { if (COND) { constexpr static bool NAME = true; return __VA_ARGS__(); } "
-           "else { constexpr static bool NAME = false; return __VA_ARGS__(); } }()"]
-    plain = any(switches[c][0] == "BOOL_SWITCH" for c in row)
-    if plain:
-        out += ["#undef BOOL_SWITCH",
-                "#define BOOL_SWITCH(COND, NAME, ...) FA_SWITCH_##NAME(COND, NAME, __VA_ARGS__)"]
-    for constant, (macro, _) in switches.items():
-        side = "FA_ONLY(COND, %s, NAME, __VA_ARGS__)" % str(row[constant]).lower() if constant in row else \
-            "FA_BOTH(COND, NAME, __VA_ARGS__)"
-        if plain:
-            out.append("#define FA_SWITCH_%s(COND, NAME, ...) %s" % (constant, side))
-        if constant in row and macro != "BOOL_SWITCH":
-            out += ["#undef " + macro, "#define %s(COND, NAME, ...) %s" % (macro, side)]
-    return out
 
 
 SHADOW_CHECK = """static_assert(sizeof(at::PhiloxCudaState().offset_intragraph_) == sizeof(INTRAGRAPH) &&

@@ -10,25 +10,47 @@ import checks
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "recipes"))
+import launches  # noqa: E402
 import profile_units as units  # noqa: E402
 
 TEMPLATE = """#pragma once
 #include <c10/cuda/CUDAException.h>
 #include "static_switch.h"
-template<typename K, bool Is_dropout, bool Is_causal> void run_flash_bwd(P &params) {
-  SOFTCAP_SWITCH(params.softcap > 0.0, Is_softcap, [&] { EVENK_SWITCH(is_even_K, IsEvenKConst, [&] {
-    LOCAL_SWITCH(is_local, Is_local, [&] { ALIBI_SWITCH(params.alibi_slopes_ptr != nullptr, Has_alibi, [&] { }); }); }); });
+#define DEFINE_FLASH_KERNEL(name, ...) template<typename Kernel_traits, __VA_ARGS__> __global__ void name(const P params)
+DEFINE_FLASH_KERNEL(NAME, bool Is_dropout, bool Is_causal) { // } of a remark
+  if (true) { compute<Kernel_traits>(params); }
 }
-void run_mha_bwd_hdim128(P &params) {
+template<typename Kernel_traits>
+__global__ void flash_side_kernel(const P params, const int n) { side<Kernel_traits>(params); }
+
+template<typename Kernel_traits, bool Is_dropout, bool Is_causal>
+void RUN(P &params, cudaStream_t stream) {
+  flash_side_kernel<Kernel_traits><<<grid, 128, 0, stream>>>(params, 1);
+  SOFTCAP_SWITCH(params.softcap > 0.0, Is_softcap, [&] { EVENK_SWITCH(is_even_K, IsEvenKConst, [&] {
+    LOCAL_SWITCH((params.left >= 0 || params.right >= 0) && !Is_causal, Is_local, [&] { ALIBI_SWITCH(params.alibi_slopes_ptr != nullptr, Has_alibi, [&] {MORE
+      auto kernel = &NAME<Kernel_traits, Is_dropout && !Is_softcap, Is_causal, Is_local && !Is_causal, Has_alibi, IsEvenKConst && !Has_alibi, Is_softcapARGS>;
+      kernel<<<grid, Kernel_traits::kNThreads, smem_size, stream>>>(params);
+    }); }); }); });END
+}
+template<typename T, bool Is_causal>
+void run_mha_hdim128(P &params, cudaStream_t stream) {
   DROPOUT_SWITCH(params.p_dropout < 1.f, Is_dropout, [&] {
     if (max_smem_per_block >= 144 * 1024) { run_flash_bwd<Flash_bwd_kernel_traits<Headdim, 64, 128, 8, 2, 4, 2, false, false, T>, Is_dropout, Is_causal>(params, stream); }
     else { run_flash_bwd<Flash_bwd_kernel_traits<Headdim, 64, 64, 8, 4, 2, 2, true, false, T>, Is_dropout, Is_causal>(params, stream); }
   });
 }
 """
-SPLIT = """
-  BOOL_SWITCH(params.num_splits > 1, Split, [&] { BOOL_SWITCH(params.knew_ptr != nullptr, Append_KV, [&] { }); });
-"""
+
+
+def template(name, run, more="", arguments="", end=""):
+    return (TEMPLATE.replace("NAME", name).replace("RUN", run).replace("MORE", more).replace("ARGS", arguments).replace("END", end))
+
+
+BACKWARD = template("flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel", "run_flash_bwd_seqk_parallel")
+SPLIT = template("flash_fwd_splitkv_kernel", "run_flash_splitkv_fwd",
+                 " BOOL_SWITCH(params.num_splits > 1, Split, [&] { BOOL_SWITCH(params.knew_ptr != nullptr, Append_KV, [&] {", ", Split, Append_KV",
+                 " }); });\n  EVENK_SWITCH(is_even_K, IsEvenKConst, [&] { flash_combine_kernel<Kernel_traits, IsEvenKConst><<<grid, 128, 0, stream>>>(params); });")
+FORWARD = template("flash_fwd_kernel", "run_flash_fwd") + SPLIT
 MACROS = ("DROPOUT", "ALIBI", "UNEVEN_K", "SOFTCAP", "LOCAL")
 SWITCHES = "".join("#ifdef FLASHATTENTION_DISABLE_%s\n  #define %s_SWITCH(COND, NAME, ...) [&] { }()\n#endif\n" % (m, m) for m in MACROS)
 REFUSALS = "".join("#ifdef FLASHATTENTION_DISABLE_%s\n  TORCH_CHECK(ok, \"no\");\n#endif\n" % m for m in MACROS)
@@ -63,8 +85,8 @@ def release(folder, spaced=True):
     put("flash_api.cpp", ENTRY.replace("REFUSALS", REFUSALS) if spaced else "#include <torch/python.h>\n")
     put("src/static_switch.h", SWITCHES if spaced else "")
     put("src/flash.h", "#include <ATen/cuda/CUDAGeneratorImpl.h>\nstruct P { void *knew_ptr; int *block_table; int * cache_batch_idx; };\n")
-    put("src/flash_bwd_launch_template.h", TEMPLATE)
-    put("src/flash_fwd_launch_template.h", TEMPLATE + SPLIT)
+    put("src/flash_bwd_launch_template.h", BACKWARD)
+    put("src/flash_fwd_launch_template.h", FORWARD)
     if spaced:
         put("src/namespace_config.h", "")
     for kind, function in (("fwd", "run_mha_fwd_"), ("bwd", "run_mha_bwd_"), ("fwd_split", "run_mha_fwd_splitkv_dispatch")):
@@ -119,7 +141,7 @@ def full_is_untouched():
 
 def inference_is_forward_only():
     w = work(fresh(), profile="inference")
-    assert names(w) == ["flash_api", "flash_fwd_hdim128_bf16_sm80", "flash_fwd_split_hdim128_bf16_sm80", "profile"], names(w)
+    assert names(w) == ["flash_api", "flash_fwd_hdim128_bf16_sm80.1", "flash_fwd_launch", "flash_fwd_split_hdim128_bf16_sm80.1", "profile"], names(w)
     assert w.defines == ["-DFLASHATTENTION_DISABLE_BACKWARD"]
     glue = text(w, "profile")
     assert glue.count("template<> void run_mha_bwd_<") == 4 and "without bf16 head dim 64 forward" in glue
@@ -181,34 +203,84 @@ def without_split_ordinary_calls_still_work():
 
 
 def a_dead_branch_is_left_out_only_where_no_card_takes_it():
-    assert "flash_bwd_hdim128_bf16_sm80.1" in names(work(fresh(), profile="training"))
-    assert "flash_bwd_hdim128_bf16_sm80" in names(work(fresh(), profile="training", archs=["80", "90"]))
+    dead = "run_flash_bwd<Flash_bwd_kernel_traits<128, 64, 64, 8, 4, 2, 2, true, false, cutlass::bfloat16_t>, true, false>(Flash_bwd_params &, cudaStream_t ) {"
+    w = work(fresh(), profile="training")
+    assert dead + "  }" in text(w, "flash_bwd_hdim128_bf16_sm80.1") and dead + " fa_wrong_part(" in text(w, "flash_bwd_launch")
+    w = work(fresh(), profile="training", archs=["80", "90"])
+    assert dead not in text(w, "flash_bwd_hdim128_bf16_sm80.1") + text(w, "flash_bwd_launch")
+
+
+def a_launcher_starts_kernels_that_it_does_not_hold():
+    launcher = text(work(fresh(), profile="training", nvcc="13.0.88"), "flash_fwd_launch")
+    assert "<<<" not in launcher and "compute<" not in launcher and "side<" not in launcher
+    assert "bool Is_dropout, bool Is_causal);" in launcher and "__global__ void flash_side_kernel(const P params, const int n);" in launcher
+    assert "fa_launch(kernel, grid, Kernel_traits::kNThreads, smem_size, stream, params);" in launcher
+    assert "fa_launch(flash_side_kernel<Kernel_traits>, grid, 128, 0, stream, params, 1);" in launcher
+    assert "run_mha_fwd_<cutlass::bfloat16_t, 128, false>" in launcher and "splitkv_dispatch<cutlass::bfloat16_t, 128, false>" in launcher
+
+
+def newer_compilers_are_told_that_kernels_lie_elsewhere():
+    flag = "-static-global-template-stub=false"
+    assert flag in work(fresh(), profile="training", nvcc="13.0.88").nvcc and flag not in work(fresh(), profile="training", nvcc="12.6.20").nvcc
+
+
+def a_template_of_another_form_is_compiled_as_it_is():
+    for old, new in (("kernel<<<grid, Kernel_traits::kNThreads, smem_size, stream>>>(params)", "(*kernel)<<<grid, 128>>>(params)"), ("<<<", "<< <")):
+        w = work(changed(fresh(), "src/flash_bwd_launch_template.h", old, new), profile="training", cores=16)
+        assert "flash_bwd_hdim128_bf16_sm80" in names(w) and "flash_bwd_launch" not in names(w), names(w)
+        assert "flash_fwd_launch" in names(w)
 
 
 def long_units_are_divided_where_cores_would_wait():
-    w = work(fresh(), profile="training", cores=16)
+    w = work(fresh(), profile="training", cores=32, expected={})
     parts = [n for n in names(w) if n.startswith("flash_bwd_hdim128_bf16_sm80.")]
-    assert len(parts) > 1, names(w)
-    first = text(w, parts[0])
-    assert "#define FLASH_NAMESPACE flash::part_is_dropout_no_is_softcap" in first and "FA_ONLY(COND, true" in first
-    glue = text(w, "profile")
-    assert "if ((params.p_dropout < 1.f) == true && (params.softcap > 0.0) == false) return flash::part_is_dropout" in glue
-    assert set(w.expect) == set(names(w))
+    assert len(parts) > 1 and set(w.expect) == set(names(w)), names(w)
+    assert sum("flash_side_kernel<Kernel_traits><<<" in units.read(os.path.join(w.generated, "device", h)) for h in
+               ("flash_bwd_launch_template.first.h", "flash_bwd_launch_template.more.h")) == 1
+    assert len(work(fresh(), profile="training", cores=2).sources) == 7  # three units, two launchers, two C++ files
 
 
-def a_condition_that_cannot_be_asked_outside_does_not_divide():
-    folder = fresh()
-    header = os.path.join(folder, "csrc/flash_attn/src/flash_bwd_launch_template.h")
-    changed = units.read(header).replace("params.p_dropout < 1.f", "is_dropout_here")
-    with open(header, "w", encoding="utf-8") as f:
-        f.write(changed)
-    w = work(folder, profile="training", cores=16)
-    assert not [n for n in names(w) if n.startswith("flash_bwd_hdim128_bf16_sm80.2")]
+def the_parts_together_hold_each_kernel_once():
+    for kind, held in (("fwd", FORWARD), ("fwd_split", FORWARD), ("bwd", BACKWARD)):
+        for off in ({}, {"Is_dropout": False, "Has_alibi": False}, {"IsEvenKConst": True}):
+            k = launches.Kernels(held, kind, "128", False, off)
+            rows = [{}]
+            for _ in range(8):
+                rows.sort(key=lambda row: -len(k.held(row)))
+                rows = k.divided(rows[0]) + rows[1:] if k.divided(rows[0]) else rows
+            assert len(rows) > 4 and set().union(*(k.held(row) for row in rows)) == k.held({}), (kind, off, rows)
+            assert sum(len(k.held(row)) for row in rows) <= 1.2 * k.count(), (kind, off, rows)
+
+
+def kernels_are_counted_by_their_template_arguments():
+    count = lambda text, causal, **off: launches.Kernels(text, "bwd", "128", causal, off).count()  # noqa: E731
+    assert count(BACKWARD, False) == 18 and count(BACKWARD, True) == 9  # 3 of softcap and dropout, 2 of local, 3 of alibi and even K
+    assert count(BACKWARD, False, Is_dropout=False) == 12
+    assert count(BACKWARD.replace("Is_local && !Is_causal", "Unheard_of"), False) == 0
+
+
+def a_constant_that_decides_nothing_is_settled_in_each_part():
+    text = FORWARD.replace("[&] {\n      auto kernel = &flash_fwd_kernel", "[&] { BOOL_SWITCH(return_softmax, Returns, [&] {\n      auto kernel = &flash_fwd_kernel")
+    text = text.replace("IsEvenKConst && !Has_alibi", "IsEvenKConst && !Has_alibi && !Returns")
+    k = launches.Kernels(text, "fwd", "128", False, {"Is_dropout": False, "Has_alibi": False})
+    assert k.always == {"Returns": False} and k.count() == 8, (k.always, k.count())
+    off = {"Is_dropout": False, "Has_alibi": False, "IsEvenKConst": True}  # now Returns alone leads to the kernels that are not even
+    assert launches.Kernels(text, "fwd", "128", False, off).always == {}
+
+
+def a_constant_that_other_kernels_need_is_not_settled():
+    assert "IsEvenKConst" not in launches.Kernels(SPLIT, "fwd_split", "128", False, {}).constants
+    assert "IsEvenKConst" in launches.Kernels(BACKWARD, "bwd", "128", False, {}).constants
+
+
+def a_settled_switch_compiles_one_side():
+    macros = " ".join(launches.Template(BACKWARD).settled({"Is_dropout": True}))
+    assert "#define DROPOUT_SWITCH(COND, NAME, ...) FA_ONLY(COND, true" in macros and "#define FA_SWITCH_Is_softcap(COND, NAME, ...) FA_BOTH" in macros
 
 
 def the_first_releases_have_no_namespace_and_no_switches():
     w = work(fresh(spaced=False), profile="inference", features=["none"], cores=16)
-    assert not w.defines and not w.divided
+    assert not w.defines and "namespace" not in text(w, "flash_fwd_launch")
     assert w.record["features"] == ["dropout", "alibi", "softcap", "local", "unevenk"]  # what cannot be left out is there
     glue = text(w, "profile")
     assert "template<> void run_mha_bwd_<cutlass::half_t, 64>(Flash_bwd_params &params, cudaStream_t stream) {" in glue
@@ -267,5 +339,5 @@ def real_releases_have_the_units_they_claim():
 
 
 with tempfile.TemporaryDirectory(prefix="fa-profile-test-") as BASE:
-    checks.run_all(globals(), ("release", "torch", "work", "names", "text", "fresh", "changed", "defines"))
+    checks.run_all(globals(), ("release", "torch", "work", "names", "text", "fresh", "changed", "defines", "template"))
     os.chdir("/")
