@@ -26,6 +26,7 @@
 enum {
 	KEEP_OUTPUT = 1024 * 1024, /* bytes of a compiler's output */
 	TICK_MS = 250,
+	WAIT_MS = 500, /* between two looks at what might stop us; a place that becomes free is told at once */
 	TRIES = 2, /* of a unit that the kernel killed */
 	HANG_S = 600,
 	USUAL_MIB = 4000,
@@ -211,7 +212,7 @@ static int take_slot(struct gate *g, struct fa_err *err)
 static bool wait_for_turn(struct gate *g)
 {
 	while (!stopped && !flag_is_up(g, "stop") && !flag_is_up(g, "drain"))
-		if (fa_gate_table_wait(&g->table, 200, look_round, g))
+		if (fa_gate_table_wait(&g->table, WAIT_MS, look_round, g))
 			return true;
 	return false;
 }
