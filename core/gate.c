@@ -27,7 +27,7 @@ enum {
 	KEEP_OUTPUT = 1024 * 1024, /* bytes of a compiler's output */
 	TICK_MS = 250,
 	WAIT_MS = 500, /* between two looks at what might stop us; a place that becomes free is told at once */
-	TRIES = 2, /* of a unit that the kernel killed */
+	TRIES = 2,     /* of a unit that the kernel killed */
 	HANG_S = 600,
 	USUAL_MIB = 4000,
 	USUAL_CXX_MIB = 1300
