@@ -225,7 +225,7 @@ static enum fa_truth test_term(const struct fa_term *t, const char *const *value
 	return holds(t->op, a, b) ? FA_TRUE : FA_FALSE;
 }
 
-/* The bare words of "one of"; an order or an exclusion before the others. Of "not nothing" remains "any", of "not no" "yes". */
+/* The bare words of "one of"; an order or an exclusion before the others. Of "not nothing" and "known" remains "any", of "not no" "yes". */
 static void explain(struct fa_verdict *why, const struct fa_term *t, enum fa_truth truth, const char *const *values)
 {
 	const char *b = t->other >= 0 ? values[t->other] : t->word, *a = values[t->fact];
@@ -238,7 +238,11 @@ static void explain(struct fa_verdict *why, const struct fa_term *t, enum fa_tru
 		why->op = -1;
 		why->needed = !*b ? "any" : *b == 'n' ? "yes" : "no";
 	}
-	why->found = !a ? "unknown" : *a ? a : "none";
+	if (t->op == KNOWN) {
+		why->op = -1;
+		why->needed = "any";
+	}
+	why->found = a && *a ? a : a || t->op == KNOWN ? "none" : "unknown";
 }
 
 char *fa_verdict_needed(const struct fa_verdict *why)
