@@ -126,11 +126,24 @@ static void read_bus(struct fa_probe *p)
 	free(answer);
 }
 
+/* Where torch's extension builder looks, but for hipcc in PATH. */
+static const char *rocm_home(struct fa_probe *p)
+{
+	static const char *const variables[] = { "ROCM_HOME", "ROCM_PATH" };
+
+	for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
+		const char *set = p->sys->env(p->sys->ctx, variables[i]);
+
+		if (set && *set)
+			return set;
+	}
+	return "/opt/rocm";
+}
+
 /* Installed is what the version file says; a toolkit is one with its compiler, which the packages of the runtime do not bring. */
 static void detect_rocm(struct fa_probe *p)
 {
-	const char *set = p->sys->env(p->sys->ctx, "ROCM_PATH");
-	const char *home = set && *set ? set : "/opt/rocm";
+	const char *home = rocm_home(p);
 	char *wanted = fa_strf("%s/bin/hipcc", home), *hipcc = p->sys->find(p->sys->ctx, wanted);
 	char *path = fa_strf("%s/.info/version", home), *text = fa_probe_read(p, path);
 	char *version = text ? fa_read_version(text, false) : NULL;
