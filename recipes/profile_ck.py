@@ -102,7 +102,8 @@ def say_profile(profile, folder):
     """The copies that setup.py compiles (.cu of .cpp): a call without a kernel names the profile and the command."""
     if profile.full:
         return
-    more = "; flash-attn was built with the profile %s. To get everything: fainstall install --rebuild --route ck --profile full" % profile.words()
+    more = ": flash-attn was built without a kernel for this call; profile: %s. To get everything: fainstall install --rebuild --route ck --profile full" % (
+        profile.words())
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)
         if name.endswith(".cu"):

@@ -67,8 +67,10 @@ def profile_of(dist):
         return None
     p = json.loads(text)
     features = p.get("features", "all")
-    return {"name": p.get("profile", ""), "dtypes": p.get("dtypes") or [], "backward": bool(p.get("backward", True)),
-            "head_dims": [int(d) for d in p.get("head_dims") or []], "each_dim": True,
+    if p.get("back_end") == "ck":   # it has no softcap, whatever was built, and no switch for the others
+        features = (["dropout", "alibi", "split"] if features == "all" else list(features)) + ["local", "unevenk"]
+    return {"name": p.get("profile", ""), "back_end": p.get("back_end", ""), "dtypes": p.get("dtypes") or [], "backward": bool(p.get("backward", True)),
+            "head_dims": [int(d) for d in p.get("head_dims") or []], "each_dim": p.get("back_end") != "ck",
             "kernel_dims": p.get("kernel_dims"), "even_dims": p.get("even_dims"),
             "features": None if features == "all" else list(features)}
 
@@ -101,7 +103,8 @@ def lack(line, profile, case):
     have = profile["features"]
     if profile["dtypes"] and case["dtype"] not in profile["dtypes"]:
         return case["dtype"]
-    if line == "fa3" and not profile.get("each_dim"):   # upstream's switches: the next larger kernel serves it
+    ck = profile.get("back_end") == "ck"
+    if (line == "fa3" or ck) and not profile.get("each_dim"):   # upstream's switches: the next larger kernel serves it
         if profile["head_dims"] and case["d"] > max(profile["head_dims"]):
             return "head dim %d" % case["d"]
     elif profile["head_dims"] and kernel_dim(line, case["d"], profile.get("kernel_dims")) not in profile["head_dims"]:
@@ -113,6 +116,8 @@ def lack(line, profile, case):
     wants = {"dropout": case.get("dropout"), "alibi": case.get("alibi"), "softcap": case.get("softcap"),
              "local": case.get("window"), "unevenk": case["d"] not in (profile.get("even_dims") or LINES[line]["head_dims"]),
              "split": case.get("op") == "kvcache" and (case.get("append") or case.get("paged") or case.get("batch_idx"))}
+    if ck:   # its cache runs on the split kernels, whatever is asked of it
+        wants["split"] = case.get("op") == "kvcache" or case.get("paged")
     if line == "fa3":
         for word in ("dropout", "alibi", "split", "unevenk"):   # it has none, chooses by itself, or always serves it
             wants.pop(word)

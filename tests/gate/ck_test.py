@@ -186,7 +186,7 @@ def a_profile_is_chosen_in_generate_and_named_where_a_call_fails():
     assert units.read(source("build/fmha_fwd_api.cpp")).split()[1:] == kept
     assert units.read(source("build/fmha_bwd_api.cpp")).split()[1:] == []
     entry = units.read(source("csrc/flash_attn_ck/mha_fwd.cu"))
-    assert '"invalid argument for fmha_fwd; flash-attn was built with the profile inference (bf16; head dim 128; forward only; features none)' in entry
+    assert '"invalid argument for fmha_fwd: flash-attn was built without a kernel for this call; profile: inference (bf16; head dim 128; forward only; features none)' in entry
     assert "--route ck --profile full" in entry and units.read(source("csrc/flash_attn_ck/mha_fwd.cpp")) == ENTRY
 
 

@@ -66,6 +66,26 @@ class Parts(unittest.TestCase):
         self.assertEqual(lack(dtype="torch.bfloat16", d=128, softcap=50.0), "softcap")
         self.assertEqual(lines.lack("fa2", None, {}), "")
 
+    def test_a_ck_build_has_no_softcap_and_pads_to_the_next_head_dim(self):
+        class Dist:
+            def __init__(self, **record):
+                self.record = dict(record, back_end="ck", head_dims=["128"])
+
+            def read_text(self, name):
+                return json.dumps(self.record)
+        whole = lines.profile_of(Dist(profile="full", dtypes=["bf16", "fp16"], features="all", backward=True))
+        lean = lines.profile_of(Dist(profile="inference", dtypes=["bf16"], features=["dropout"], backward=False))
+        case = {"dtype": "bf16", "d": 59, "op": "dense"}
+        self.assertEqual(lines.lack("fa2", whole, dict(case, softcap=5.0, backward=True)), "softcap")
+        self.assertEqual(lines.lack("fa2", whole, dict(case, window=[32, 0], backward=True)), "")
+        self.assertEqual(lines.lack("fa2", lean, dict(case, dropout=0.1)), "")
+        self.assertEqual(lines.lack("fa2", lean, dict(case, d=256)), "head dim 256")
+        self.assertEqual(lines.lack("fa2", lean, dict(case, op="kvcache")), "split")
+        self.assertEqual(lines.lack("fa2", lean, dict(case, alibi=True)), "alibi")
+        for sentence in ("the CK back end does not support softcap",
+                         "invalid argument for fmha_fwd: flash-attn was built without a kernel for this call; profile: inference"):
+            self.assertTrue(lines.HONEST.search(sentence))
+
     def test_an_older_release_has_kernels_of_head_dims_that_later_ones_lack(self):
         """2.6.3, built with 160 alone and without uneven K: 160 must be right, not refused; so must 192 be, by its own name."""
         old = dict(LEAN, head_dims=[160], kernel_dims=[32, 64, 96, 128, 160, 192, 224, 256], even_dims=[32, 64, 96, 128, 160, 192, 256],
