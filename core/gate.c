@@ -40,7 +40,8 @@ struct gate {
 	struct fa_gate_room room;
 	const char *dir; /* of the build; NULL: none, only the table counts */
 	const char *compiler;
-	struct fa_strv wrapper; /* program and script that call the compiler of a part for the device; empty: it is called itself */
+	struct fa_strv
+	        wrapper; /* program and script that call the compiler of a part for the device; empty: it is called itself */
 	char *unit;
 	char *temporary; /* TMPDIR of the compiler: nothing of a killed one stays behind */
 	bool cuda;       /* compiles kernels: called as nvcc or hipcc */
