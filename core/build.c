@@ -36,6 +36,7 @@ struct build {
 	struct fa_expect expect;
 	struct fa_json *estimates; /* for the record */
 	char *profile;             /* as build.py names it; "" before it has */
+	char *learnt;              /* under which its times are kept */
 	int64_t event_offset;      /* read of dir/events so far */
 	struct fa_buf partial;
 	double began, now, told;
@@ -65,6 +66,7 @@ static void build_release(struct build *b)
 	free(b->log);
 	free(b->objects);
 	free(b->profile);
+	free(b->learnt);
 	free(b->wheel);
 	free(b->failed_unit);
 	free(b->failed_text);
@@ -168,7 +170,7 @@ static void remember(struct build *b, const char *name, const struct fa_unit_use
 		                                 .peak_mib = use->peak_mib };
 
 	if (use->cpu > 0)
-		fa_expect_remember(&b->expect, b->profile, name, &sample);
+		fa_expect_remember(&b->expect, b->learnt, name, &sample);
 }
 
 static void unit_ended(struct build *b, const char *name, const struct fa_json *j, enum fa_outcome status)
@@ -246,7 +248,7 @@ static void take_event(struct build *b, const char *line, size_t len)
 		unit_failed(b, name, j, !strcmp(what, "no_memory"));
 	} else if (!strcmp(what, "killed") || !strcmp(what, "pushed_out")) {
 		unit_ended(b, name, j, FA_OUTCOME_SKIPPED);
-		fa_expect_outgrown(&b->expect, b->profile, name, (int64_t)fa_json_get_number(j, "peak_mib", 0));
+		fa_expect_outgrown(&b->expect, b->learnt, name, (int64_t)fa_json_get_number(j, "peak_mib", 0));
 		fa_emit_text(b->sink, FA_EVENT_WARNING, "memory_short", "%s %s at %.0f MiB; it is compiled once more, alone",
 		             name,
 		             !strcmp(what, "killed") ? "was killed for want of memory"
@@ -322,6 +324,15 @@ static int archs(const struct build *b)
 	return b->opts->build->archs.n > 1 ? (int)b->opts->build->archs.n : 1;
 }
 
+/* The same unit for two architectures takes twice as long. */
+static char *learnt_key(const struct build *b)
+{
+	char *archs = fa_strv_join(&b->opts->build->archs, "+"), *key = fa_strf("%s.sm%s", b->profile, archs);
+
+	free(archs);
+	return key;
+}
+
 static void set_units(struct build *b, const struct fa_json *j)
 {
 	struct fa_strv names = FA_STRV_INIT;
@@ -331,10 +342,12 @@ static void set_units(struct build *b, const struct fa_json *j)
 
 	free(b->profile);
 	b->profile = fa_strdup(fa_json_get_string(j, "profile") ? fa_json_get_string(j, "profile") : "");
-	here = fa_expect_here(&b->expect, b->profile);
+	free(b->learnt);
+	b->learnt = learnt_key(b);
+	here = fa_expect_here(&b->expect, b->learnt);
 	fa_json_get_strv(j, "units", &names);
 	fa_expect_add(&b->expect, fa_json_get(j, "expect"));
-	fa_units_set(&b->units, &names, b->expect.shipped, here, fa_expect_speed(&b->expect) * archs(b));
+	fa_units_set(&b->units, &names, b->expect.shipped, here, fa_expect_speed(&b->expect), archs(b));
 	fa_json_free(here);
 	look_round(b);
 	fa_units_print(&b->units, &text);
@@ -528,7 +541,7 @@ static int run(struct build *b, const char *job, struct fa_err *err)
 	}
 	b->now = fa_gate_clock();
 	read_events(b);
-	fa_expect_store(&b->expect, b->profile, archs(b));
+	fa_expect_store(&b->expect, b->learnt, archs(b));
 	if (rc == 0 && !b->wheel)
 		rc = -1;
 	if (rc < 0)
@@ -610,6 +623,7 @@ int fa_build_wheel(char **wheel_out, struct fa_json **record, const struct fa_bu
 		           .sink = sink,
 		           .step = step,
 		           .profile = fa_strdup(""),
+		           .learnt = fa_strdup(""),
 		           .table = { .fd = -1, .leader_fd = -1, .mine = -1 } };
 	char *job = NULL;
 	int rc = -1, lock = -1;

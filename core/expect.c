@@ -158,24 +158,27 @@ struct fa_json *fa_expect_here(const struct fa_expect *e, const char *profile)
 	return j;
 }
 
+static double between(double low, double x, double high)
+{
+	return x < low ? low : x > high ? high : x;
+}
+
+/* What the preflight makes likely counts as much as one build: builds minutes apart on one machine differ by a fifth. */
 double fa_expect_speed(const struct fa_expect *e)
 {
 	const struct fa_json *learnt = fa_json_get(e->measured, speed_key);
+	double likely = e->preflight > 0 && e->reference > 0 ? pow(e->preflight / e->reference, e->weight) : 1;
 	double speed = fa_json_number(fa_json_at(learnt, 0)) * ratio_since(e, fa_json_number(fa_json_at(learnt, 1)));
+	double builds = fa_json_len(learnt) > 2 ? fa_json_number(fa_json_at(learnt, 2)) : 1;
 
-	if (fa_json_len(learnt) < 2)
-		speed = e->preflight > 0 && e->reference > 0 ? pow(e->preflight / e->reference, e->weight) : 1;
-	return speed > 0.1 && speed < 10 ? speed : 1;
+	if (speed < 0.1 || speed > 10)
+		return between(0.1, likely, 10);
+	return exp((log(likely) + builds * log(speed)) / (1 + builds));
 }
 
 static double rounded(double seconds)
 {
 	return (double)(int64_t)(seconds * 100 + 0.5) / 100;
-}
-
-static double between(double low, double x, double high)
-{
-	return x < low ? low : x > high ? high : x;
 }
 
 static struct fa_json *row_of(double seconds, int64_t mib, double trust, double preflight)
@@ -222,6 +225,19 @@ void fa_expect_outgrown(struct fa_expect *e, const char *profile, const char *un
 	free(key);
 }
 
+/* The mean of the last builds, and how many they were. */
+static struct fa_json *speed_row(const struct fa_expect *e, double now)
+{
+	enum { BUILDS = 4 };
+	const struct fa_json *was = fa_json_get(e->measured, speed_key);
+	double builds = fa_json_len(was) > 2 ? between(1, fa_json_number(fa_json_at(was, 2)), BUILDS - 1) : 0;
+	double before = fa_json_number(fa_json_at(was, 0)) * ratio_since(e, fa_json_number(fa_json_at(was, 1)));
+	struct fa_json *row = pair_of(before > 0 ? exp((builds * log(before) + log(now)) / (builds + 1)) : now, e->preflight);
+
+	fa_json_push(row, fa_json_new_number(builds + 1));
+	return row;
+}
+
 /* Kernels alone tell it: what a C++ file takes depends on torch and the host compiler. */
 static void learn_speed(struct fa_expect *e, const char *profile, int archs)
 {
@@ -238,7 +254,7 @@ static void learn_speed(struct fa_expect *e, const char *profile, int archs)
 		shipped += fa_json_number(fa_json_at(was, 0));
 	}
 	if (shipped > 0)
-		fa_json_set(e->measured, speed_key, pair_of(took / shipped / (archs > 1 ? archs : 1), e->preflight));
+		fa_json_set(e->measured, speed_key, speed_row(e, took / shipped / (archs > 1 ? archs : 1)));
 	fa_json_free(here);
 }
 

@@ -10,7 +10,7 @@ struct fa_json;
 struct fa_expect {
 	struct fa_json *shipped; /* {unit: [seconds, MiB]} */
 	struct fa_json *ck;      /* the table of CK's units; NULL: none */
-	/* {"PROFILE UNIT": [seconds, MiB, trust, preflight]}, "speed" and "preflight": [seconds, trust]. Seconds are those of a core on this
+	/* {"PROFILE UNIT": [seconds, MiB, trust, preflight]}, "speed": [ratio, preflight, builds], "preflight": [seconds, 1]. Seconds are those of a core on this
 	 * machine with every core taken (fa_units_work), not of the clock: a build beside others leaves the same as one alone.
 	 * trust 0..1: the share of a core that the unit got, all that there is to say how much the others disturbed it.
 	 * preflight: what the preflight's CUDA unit took then; a home may be another machine's today. */
@@ -37,7 +37,7 @@ void fa_expect_add(struct fa_expect *e, const struct fa_json *rows); /* to the s
 /* What this machine has shown of a profile: {unit: [seconds, MiB]}; seconds 0: only the peak is known. The caller's. */
 struct fa_json *fa_expect_here(const struct fa_expect *e, const char *profile);
 
-/* Seconds that this machine takes for one shipped of a kernel, as learnt from builds, else from the preflight; 1: nothing known. */
+/* Seconds that this machine takes for one shipped, as learnt from builds and the preflight; 1: nothing known. */
 double fa_expect_speed(const struct fa_expect *e);
 
 /* With what was known before, each by its trust; a unit that has become another (a third off, measured well) replaces what was known. A peak

@@ -39,7 +39,7 @@ static void guess(struct fa_unit *u)
 }
 
 static void expect(struct fa_unit *u, const struct fa_strv *names, const struct fa_json *shipped,
-                   const struct fa_json *measured, double speed)
+                   const struct fa_json *measured, double speed, int archs)
 {
 	size_t len = strlen(u->name), whole = strcspn(u->name, "."), parts;
 	const struct fa_json *here = find(measured, u->name, len), *row = here;
@@ -47,7 +47,7 @@ static void expect(struct fa_unit *u, const struct fa_strv *names, const struct 
 
 	guess(u);
 	if (fa_json_number(fa_json_at(here, 0)) > 0)
-		speed = 1; /* it is of this machine */
+		speed = archs = 1; /* it is of this machine, for these architectures */
 	else
 		row = find(shipped, u->name, len);
 	if (!row && whole < len && (row = find(shipped, u->name, whole))) {
@@ -60,8 +60,7 @@ static void expect(struct fa_unit *u, const struct fa_strv *names, const struct 
 	}
 	if (fa_json_number(fa_json_at(here, 1)) > 0)
 		u->expect_mib = (int64_t)fa_json_number(fa_json_at(here, 1));
-	if (strstr(u->name, "_hdim"))
-		u->expect_s *= speed;
+	u->expect_s *= speed * (strstr(u->name, "_hdim") ? archs : 1);
 }
 
 static int kind_of(const struct fa_units *u, size_t of)
@@ -75,7 +74,7 @@ static int kind_of(const struct fa_units *u, size_t of)
 }
 
 void fa_units_set(struct fa_units *u, const struct fa_strv *names, const struct fa_json *shipped,
-                  const struct fa_json *measured, double speed)
+                  const struct fa_json *measured, double speed, int archs)
 {
 	struct fa_units kept = { .host = u->host, .spread = u->spread, .build = u->build, .jobs = u->jobs };
 
@@ -88,7 +87,7 @@ void fa_units_set(struct fa_units *u, const struct fa_strv *names, const struct 
 		u->v[i].kind = kind_of(u, i);
 		u->v[i].began = u->v[i].busy = -1;
 		u->v[i].factor = 1;
-		expect(&u->v[i], names, shipped, measured, speed);
+		expect(&u->v[i], names, shipped, measured, speed, archs);
 		u->v[i].priority = u->v[i].expect_s;
 	}
 }

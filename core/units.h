@@ -55,10 +55,10 @@ struct fa_units {
 };
 
 /* Names with what is expected: `measured` (of this machine) before `shipped` (matrix/units.json): objects {name: [s, MiB]}; NULL
- * allowed. speed: what this machine takes for each second shipped of a kernel, 1 if unknown. A part "name.2" of a divided unit takes its share of
- * the whole. What is the caller's to set is kept. */
+ * allowed. speed: what this machine takes for each second shipped, 1 if unknown; kernels take it for each architecture. A part "name.2" of a divided
+ * unit takes its share of the whole. What is the caller's to set is kept. */
 void fa_units_set(struct fa_units *u, const struct fa_strv *names, const struct fa_json *shipped,
-                  const struct fa_json *measured, double speed);
+                  const struct fa_json *measured, double speed, int archs);
 void fa_units_release(struct fa_units *u);
 
 /* "name seconds MiB priority" lines, as the gate reads them; the priorities are those for u->host. */

@@ -5,6 +5,7 @@
 #include "file.h"
 #include "json.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -119,6 +120,17 @@ static void two_builds_at_once_both_leave_what_they_saw(void **state)
 }
 
 /* A home that another machine shares: its preflight took half as long again. */
+static double ratio_of(double preflight, double to)
+{
+	struct fa_expect e;
+	double weight;
+
+	fa_expect_load(&e);
+	weight = e.weight;
+	fa_expect_release(&e);
+	return pow(preflight / to, weight);
+}
+
 static void another_machine_is_told_by_its_preflight(void **state)
 {
 	(void)state;
@@ -127,24 +139,48 @@ static void another_machine_is_told_by_its_preflight(void **state)
 	assert_float_equal(known(0), 100, 0.1);
 	fa_expect_store_preflight(2.1); /* chance */
 	assert_float_equal(known(0), 100, 0.1);
-	fa_expect_store_preflight(4.5);
-	assert_float_equal(known(0), 150, 1);
+	fa_expect_store_preflight(6);
+	assert_float_equal(known(0), 100 * ratio_of(6, 2), 0.5);
+	assert_true(known(0) > 110);
 }
 
-static void a_machine_without_builds_goes_by_its_preflight(void **state)
+static double speed(void)
 {
 	struct fa_expect e;
+	double v;
+
+	fa_expect_load(&e);
+	v = fa_expect_speed(&e);
+	fa_expect_release(&e);
+	return v;
+}
+
+/* The first build after a start takes a third longer than the next: it counts as much as the preflight, not more. */
+static void the_speed_is_that_of_several_builds(void **state)
+{
+	struct fa_expect e;
+	struct fa_json *shipped = NULL;
+	const struct fa_expect_sample slow = { 160, 1, 2000 };
 
 	(void)state;
-	fa_expect_load(&e);
-	assert_float_equal(fa_expect_speed(&e), 1, 0.001);
-	fa_expect_release(&e);
+	assert_float_equal(speed(), 1, 0.001);
 	fa_expect_load(&e);
 	fa_expect_store_preflight(4 * e.reference);
 	fa_expect_release(&e);
-	fa_expect_load(&e);
-	assert_float_equal(fa_expect_speed(&e), 2, 0.01);
-	fa_expect_release(&e);
+	assert_float_equal(speed(), ratio_of(4, 1), 0.01);
+	assert_int_equal(fa_json_parse(&shipped, "{\"flash_fwd_hdim64_bf16_sm80\": [100, 2000]}", 43, "x", NULL), 0);
+	for (int build = 1; build <= 3; build++) {
+		double before = speed();
+
+		fa_expect_load(&e);
+		fa_expect_add(&e, shipped);
+		fa_expect_remember(&e, "p", "flash_fwd_hdim64_bf16_sm80", &slow);
+		fa_expect_store(&e, "p", 1);
+		fa_expect_release(&e);
+		assert_true(speed() > before && speed() < 1.6);
+	}
+	assert_float_equal(speed(), exp((log(ratio_of(4, 1)) + 3 * log(1.6)) / 4), 0.01);
+	fa_json_free(shipped);
 }
 
 static void a_peak_is_known_of_a_unit_that_never_ended(void **state)
@@ -169,7 +205,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(times_of_the_clock_are_hardly_trusted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_builds_at_once_both_leave_what_they_saw, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_machine_is_told_by_its_preflight, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_machine_without_builds_goes_by_its_preflight, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_speed_is_that_of_several_builds, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_peak_is_known_of_a_unit_that_never_ended, set_up, tear_down),
 	};
 

@@ -4,6 +4,7 @@
 #define TESTS_SCHEDULE_H
 
 #include "buf.h"
+#include "expect.h"
 #include "file.h"
 #include "gate_schedule.h"
 #include "json.h"
@@ -223,6 +224,18 @@ static inline int earlier(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* With what is known of company and spread, and of older records, whose times expected were the shipped ones, the machine's speed by its
+ * preflight. */
+static inline void past_expect(struct past *p, const struct fa_expect *e)
+{
+	bool corrected = p->speed > 0 || p->preflight <= 0 || e->reference <= 0;
+
+	p->host.company = e->company;
+	p->spread = e->spread;
+	for (size_t i = 0; i < p->n; i++)
+		p->v[i].expect_s *= corrected ? 1 : pow(p->preflight / e->reference, e->weight);
+}
+
 /* The units as they were before the build began, with what was expected of them. */
 static inline void past_expected(struct fa_units *units, const struct past *p)
 {
@@ -232,7 +245,7 @@ static inline void past_expected(struct fa_units *units, const struct past *p)
 	for (size_t i = 0; i < p->n; i++)
 		if (!p->v[i].build)
 			fa_strv_push(&names, p->v[i].name);
-	fa_units_set(units, &names, NULL, NULL, 1);
+	fa_units_set(units, &names, NULL, NULL, 1, 1);
 	for (size_t i = 0; i < units->n; i++) {
 		units->v[i].expect_s = units->v[i].priority = p->v[i].expect_s;
 		units->v[i].expect_mib = p->v[i].expect_mib;
@@ -425,7 +438,7 @@ static inline void past_invented(struct past *p, enum invented what, const struc
 		past_two(p, u, took, names, &h);
 	else
 		past_invent(p, u, took, names, &h);
-	p->spread = 0.12;
+	p->spread = 0.15;
 }
 
 static const struct fa_gate_host invented_hosts[] = { { .places = 2, .memory_mib = 16000, .cores = 2 },

@@ -119,29 +119,19 @@ static double predicted(const struct past *p)
 	return seconds;
 }
 
-/* Newer records hold times that were corrected for the machine. */
-static double speed_for(const struct past *p, const struct fa_expect *e)
-{
-	return p->speed > 0 || p->preflight <= 0 || e->reference <= 0 ? 1 : pow(p->preflight / e->reference, e->weight);
-}
-
 static bool record(const char *path, const struct fa_expect *e)
 {
 	static struct past p;
 	struct fa_json *j = NULL;
 	struct fa_err err = FA_ERR_INIT;
-	double real, paper, when = 0, worst, speed;
+	double real, paper, when = 0, worst;
 
 	if (fa_json_read_file(&j, path, &err) < 0 || !past_read(&p, j)) {
 		printf("%s: %s\n", path, err.text[0] ? err.text : "no record of a build");
 		fa_json_free(j);
 		return false;
 	}
-	p.host.company = e->company;
-	p.spread = e->spread;
-	speed = speed_for(&p, e);
-	for (size_t i = 0; i < p.n; i++)
-		p.v[i].expect_s *= strstr(p.v[i].name, "_hdim") ? speed : 1;
+	past_expect(&p, e);
 	real = p.last - p.first;
 	paper = on_paper(&p);
 	worst = replay_error(&p, 1.0 / 3, &when);
