@@ -255,7 +255,7 @@ class Work:
             raise units.Refused("setup.py of hopper/ hands over other files than its releases do; this is not the source of one")
         self.keep(cuda)
         rest = [self.plain(s) for s in sources if s not in cuda and s not in self.entry]
-        self.divide()
+        self.divide([self.usual(s)[0] for s in rest + self.entry])
         self.sources = self.order([self.entry_file(), self.write_glue()] + rest + self.kept_sources)
         self.describe()
 
@@ -294,10 +294,11 @@ class Work:
             self.plans.append(Plan(self, parts[leaf][0], seconds, mib))
         return whole
 
-    def divide(self):
-        """Parts of long units, as long as the end of the whole build comes nearer: each reads the headers again."""
+    def divide(self, others):
+        """Parts of long units, as long as the end of the whole build comes nearer: each reads the headers again. The others' seconds
+        count, they take cores too."""
         cores = max(1, int(self.job.get("cores") or 1))
-        end = units.makespan([s for p in self.plans for s in p.parts_seconds()], cores) if self.plans else 0
+        end = units.makespan(others + [s for p in self.plans for s in p.parts_seconds()], cores)
         while True:
             longest = max([p.seconds() for p in self.plans if p.level + 1 < len(p.levels)] or [0])
             group = [p for p in self.plans if p.level + 1 < len(p.levels) and p.seconds() > 0.9 * longest]
@@ -305,7 +306,7 @@ class Work:
                 break
             for p in group:
                 p.level += 1
-            shorter = units.makespan([s for p in self.plans for s in p.parts_seconds()], cores)
+            shorter = units.makespan(others + [s for p in self.plans for s in p.parts_seconds()], cores)
             if shorter < end * 0.98:
                 end = shorter
                 continue

@@ -225,6 +225,8 @@ def parts_compute_what_the_whole_does():
         assert combos(w, bwd) == want, (cores, combos(w, bwd), want)
         assert w.record["divided"] == 2 and all(s.endswith("_sm90.cu") for s in bwd)
         assert w.expect[units.unit_name(bwd[0])][0] < 900 * 0.8
+    w = work(cores=2, profile="inference", features=["none"])  # beside the scheduler's unit a second core is not idle
+    assert not w.record["divided"], names(w)
     w = work(cores=64, expected=expected, features=["softcap", "varlen"])
     assert len([s for s in w.sources if "bwd" in s]) == 8, names(w)
     assert not [s for s in work(profile="full", cores=64, expected=expected).sources if ".1_" in s]
