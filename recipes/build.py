@@ -329,8 +329,9 @@ def name_roots(job, torch_dir, version):
     """For the object store: what the compilers are, and the folders whose place does not matter."""
     cxx = os.environ.get("FAINSTALL_GATE_CXX") or "c++"
     said = subprocess.run([cxx, "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True).stdout
-    os.environ["FAINSTALL_GATE_IDENTITY"] = "%s %s\n%s" % (os.path.basename(job["nvcc_path"]), version, said)
-    os.environ["FAINSTALL_GATE_DEVICE"] = "%s\n%s" % (sys.executable, os.path.join(units.HOME, "device_part.py"))
+    wrapper = os.path.join(units.HOME, "device_part.py")
+    os.environ["FAINSTALL_GATE_IDENTITY"] = "%s %s\n%s\n%s" % (os.path.basename(job["nvcc_path"]), version, said, units.read(wrapper))
+    os.environ["FAINSTALL_GATE_DEVICE"] = "%s\n%s" % (sys.executable, wrapper)
     cuda = os.environ.get("CUDA_HOME") or os.environ.get("ROCM_HOME", "")
     roots = [("S", job["source"]), ("R", os.path.dirname(job["source"])), ("W", job["work"]), ("F", os.path.dirname(units.HOME)),
              ("T", torch_dir), ("C", cuda), ("C", os.path.realpath(cuda)), ("P", os.path.join(sys.prefix, "include")),
