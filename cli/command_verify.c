@@ -137,7 +137,8 @@ int cli_verify(const struct cli *c, int *status, struct fa_err *err)
 	if (mode(c, &opts.verify, err) < 0 || upstream_options(&opts, c, err) < 0 || cli_facts(&facts, c, err) < 0)
 		goto done;
 	if (installed(&plan.choice, &facts, line) < 0) {
-		fa_err_set(err, FA_CHECK, "there is no %s in %s", line ? line : "Flash-Attention", env ? env : "this environment");
+		fa_err_set(err, FA_CHECK, "there is no %s in %s", line ? line : "Flash-Attention",
+		           env ? env : "this environment");
 		fa_err_next(err, "fainstall install%s%s%s%s", line ? " --line " : "", line ? line : "", env ? " --env " : "",
 		            env ? env : "");
 		goto done;

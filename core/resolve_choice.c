@@ -370,7 +370,8 @@ static void warn(struct fa_solve *s, const char *id)
 	char *text = fa_solve_text(s, pattern ? pattern : id, NULL);
 
 	for (size_t i = 0; i < s->plan->n_warnings; i++) /* several settings may be ignored, each for a reason of its own */
-		if (!strcmp(s->plan->warnings[i].id, id) && (!says(id, "setting_ignored") || says(s->plan->warnings[i].text, text)))
+		if (!strcmp(s->plan->warnings[i].id, id) &&
+		    (!says(id, "setting_ignored") || says(s->plan->warnings[i].text, text)))
 			goto done;
 	fa_plan_warn(s->plan, id, text, fa_json_get_string(row, "source"));
 done:
