@@ -232,17 +232,19 @@ static void note(const char *what, const char *unit)
 	free(line);
 }
 
-/* "eat_hdim120…" takes 120 MiB and keeps them for a while. */
+/* "eat_hdim120…" takes 120 MiB and keeps them until it was seen to (the file `seen`), 30 s at most. */
 static void eat(const char *amount)
 {
 	size_t size = (size_t)atol(amount) << 20;
-	char *p = malloc(size);
+	char *p = malloc(size), *seen = fa_strf("%s/seen", getenv("FAKE_HOME"));
 
 	for (size_t done = 0; p && done < size; done += 1 << 20) {
 		memset(p + done, 1, 1 << 20);
 		usleep(1000);
 	}
-	usleep(400000);
+	for (int i = 0; i < 3000 && access(seen, F_OK) != 0; i++)
+		usleep(10000);
+	free(seen);
 	free(p);
 }
 
@@ -488,6 +490,7 @@ static void units_of_a_kind_that_outgrows_what_was_told_are_expected_to(void **s
 	struct fa_gate_table t;
 	struct fa_gate_seen *seen = fa_calloc(FA_GATE_SLOTS, sizeof(*seen));
 	int64_t kin = 0, stranger = 0;
+	char *file = fa_strf("%s/seen", getenv("FAKE_HOME"));
 	pid_t pids[3];
 
 	(void)state;
@@ -498,7 +501,7 @@ static void units_of_a_kind_that_outgrows_what_was_told_are_expected_to(void **s
 	pids[1] = gate("eat_hdim90_b.o");
 	pids[2] = gate("other.o");
 	assert_int_equal(fa_gate_table_open(&t, table, NULL), 0);
-	for (int i = 0; i < 500 && kin < 150; i++) {
+	for (int i = 0; i < 2500 && kin < 150; i++) {
 		size_t n = fa_gate_table_list(&t, seen);
 
 		for (size_t k = 0; k < n; k++) {
@@ -508,6 +511,8 @@ static void units_of_a_kind_that_outgrows_what_was_told_are_expected_to(void **s
 		usleep(10000);
 	}
 	fa_gate_table_close(&t);
+	close(open(file, O_WRONLY | O_CREAT, 0666));
+	free(file);
 	assert_in_range(kin, 150, 250);
 	assert_int_equal(stranger, 10);
 	for (int i = 0; i < 3; i++)
