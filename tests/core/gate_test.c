@@ -236,16 +236,18 @@ static void note(const char *what, const char *unit)
 static void eat(const char *amount)
 {
 	size_t size = (size_t)atol(amount) << 20;
-	char *p = malloc(size), *seen = fa_strf("%s/seen", getenv("FAKE_HOME"));
+	volatile char *p = malloc(size); /* or a compiler would leave out what nobody reads */
+	char *seen = fa_strf("%s/seen", getenv("FAKE_HOME"));
 
-	for (size_t done = 0; p && done < size; done += 1 << 20) {
-		memset(p + done, 1, 1 << 20);
-		usleep(1000);
+	for (size_t done = 0; p && done < size; done += 4096) {
+		p[done] = 1;
+		if (done % (1 << 20) == 0)
+			usleep(1000);
 	}
 	for (int i = 0; i < 3000 && access(seen, F_OK) != 0; i++)
 		usleep(10000);
 	free(seen);
-	free(p);
+	free((void *)p);
 }
 
 /* The compiler: "slow…" 30 s; "hang…" for ever, without using CPU; "crash…" of signal
