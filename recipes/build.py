@@ -3,7 +3,7 @@
 usage: build.py JOB.json        (under the interpreter of the target environment; standard library only)
 
 The list of sources that setup.py hands to CUDAExtension is read and replaced: kernels that the profile leaves out become one
-generated C++ file of functions that say so; where profile.json allows it, a long unit becomes several shorter ones. Lines on
+generated C++ file of functions that say so; the units that are kept are taken apart where that is worth it. Lines on
 stdout that begin with "fainstall " carry one JSON object for the program that called."""
 
 import glob

@@ -1,7 +1,7 @@
 """Which units a profile compiles, and the text of the files generated for it.
 
-Everything is read from the release's own files: the signature of a kernel left out stands in its .cu file, the condition of a
-part in the launch templates, the features that can be switched off in static_switch.h."""
+Everything is read from the release's own files: the signature of a kernel left out stands in its .cu file, the kernels of a
+part in the launch templates (launches.py), the features that can be switched off in static_switch.h."""
 
 import json
 import os
@@ -151,7 +151,7 @@ class Work:
         rest = [s for s in sources if not UNIT.search(s)]
         self.entry = [s for s in rest if s.endswith("flash_api.cpp")]
         self.shadow = False
-        self.expect, self.launched, self.divided = {}, {}, 0
+        self.expect, self.divided = {}, 0
         if self.profile.full or not cuda or not self.entry:
             self.sources = list(sources)
             self.describe([])
@@ -234,6 +234,7 @@ class Work:
         self.templates = {u.header: self.template(u) for u in kept if u.header}
         plans = [Plan(self, u) for u in kept]
         share_out(plans, max(1, int(self.job.get("cores") or 1)), [row[0] for word, row in self.table["others"].items() if word != "*"])
+        launched = {}
         for p in plans:
             self.divided += len(p.rows) > 1
             for number, row in enumerate(p.rows):
@@ -241,8 +242,8 @@ class Work:
                 self.sources.append(path)
                 self.expect[unit_name(path)] = [round(p.seconds(row), 1), p.peak]
             if p.template:
-                self.launched.setdefault(p.unit.header, []).append(p)
-        for header, held in sorted(self.launched.items()):
+                launched.setdefault(p.unit.header, []).append(p)
+        for header, held in sorted(launched.items()):
             self.sources.append(self.write_launcher(header, held))
         # Cores that are left over stay idle: -split-compile=2 would use them, but makes worse code. Measured on an H200 (2.8.3, bf16,
         # head dim 128, 2 x 8,192 tokens): backward 8.7 -> 11.9 ms, causal forward 1.58 -> 1.83 ms; nvcc 13.0.
